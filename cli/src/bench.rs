@@ -17,19 +17,19 @@ use lanework_study::{Failure, Outcome};
 use crate::args::{BenchArgs, CompareArgs, Output, RaceArgs, StyleName};
 use crate::ui::Session;
 
-/// One form at a time. The parser sees no conflict where `--json` stands before the verb.
+/// Refuses two forms at once. The parser sees no conflict if `--json` comes before the command.
 pub(crate) fn one_form(session: &Session, output: &Output) -> Result<(), Failure> {
     if session.json && output.csv {
-        return Err(Failure::input("--json and --csv are two forms of one output").help("choose one"));
+        return Err(Failure::input("--json and --csv cannot be used together").help("choose one"));
     }
     Ok(())
 }
 
-/// Refuses before anything is measured what could not be stored afterwards.
+/// Refuses, before anything is measured, a directory where the record could not be stored.
 pub(crate) fn may_save(output: &Output) -> Result<(), Failure> {
     let Some(root) = &output.save else { return Ok(()) };
     let name = |p: &Path| if p.as_os_str().is_empty() { Path::new(".").to_owned() } else { p.to_owned() };
-    // Folders that are not there yet are made below the first that is.
+    // Missing directories are made below the first that exists.
     let Some(there) = root.ancestors().map(name).find(|p| p.exists()) else {
         return Err(Failure::file(root, "no directory above it exists").help("make one first"));
     };
@@ -43,8 +43,8 @@ pub(crate) fn may_save(output: &Output) -> Result<(), Failure> {
         .map_err(|e| Failure::file(&there, format!("records cannot be stored in it: {e}")))
 }
 
-/// What the exit code says of contestants that are not here: 1 where LANEWORK_REQUIRE names one, 3 where one that was asked for by
-/// name, or every one, did not race. Their reasons stand in the record, which has been shown.
+/// The exit code for contestants that are not here: 1 if LANEWORK_REQUIRE names one, 3 if one that was asked for by name, or every
+/// one, did not race. Their reasons are in the record, which has been shown.
 fn all_raced(session: &Session, record: &Record, asked: &[String], csv: bool) -> Result<Outcome, Failure> {
     let raced = |name: &str| record.results.iter().any(|r| r.variant == name);
     if let Some(n) = record.not_here.iter().find(|n| session.context.settings.requires(&n.variant)) {
@@ -61,7 +61,7 @@ fn all_raced(session: &Session, record: &Record, asked: &[String], csv: bool) ->
             .beside_data());
     }
     match record.not_here.first() {
-        // There are no lines for reasons among the values.
+        // CSV has no lines for reasons.
         Some(n) if record.results.is_empty() && csv => {
             let why = format!("nothing raced: {} {}: {}", n.subject, n.variant, n.why);
             Err(Failure::unavailable(why).help("`lanework doctor` shows what can run here").beside_data())
@@ -74,13 +74,13 @@ fn all_raced(session: &Session, record: &Record, asked: &[String], csv: bool) ->
 pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failure> {
     one_form(session, &args.output)?;
     may_save(&args.output)?;
-    // The parser waives this where a subject is named, with which --process cannot stand.
+    // The parser waives this if a subject is named, which conflicts with --process.
     if args.same_output && args.process.is_empty() {
         return Err(Failure::input("--same-output compares two commands").help("add --process 'A' 'B'"));
     }
-    // The parser sees no conflict where `--json` stands before the verb.
+    // The parser sees no conflict if `--json` comes before the command.
     if session.json && args.style != StyleName::Table {
-        return Err(Failure::input("--json and --style are two forms of one output").help("choose one"));
+        return Err(Failure::input("--json and --style cannot be used together").help("choose one"));
     }
     if !args.process.is_empty() {
         return programs::run(session, args);
@@ -91,10 +91,10 @@ pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failur
         return list(session, &subjects);
     }
     let races = narrowed(subjects, args.baseline.as_deref(), &args.only)?;
-    // Beside other people's code it is another question, with a history of its own.
+    // A race against other people's code is another question, with a history of its own.
     let peers = if session.context.peers.is_some() { "-peers" } else { "" };
     let mut name = if args.what.is_empty() { "bench".to_owned() } else { format!("bench-{}", args.what) };
-    // Nor are other contestants comparable. Among peers they are always named, and the tables of the documents go by one name.
+    // Races of other contestants are not comparable either. Peers are always named, and the documents' tables use one name.
     if peers.is_empty() {
         if !args.only.is_empty() {
             name += &format!("-only-{}", args.only.join("-"));
@@ -119,8 +119,8 @@ pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<Outcome, 
     one_form(session, &args.output)?;
     may_save(&args.output)?;
     if args.a == args.b {
-        return Err(Failure::input(format!("two times the same variant: {}", args.a))
-            .help("name two: every race has the control of a variant against itself"));
+        return Err(Failure::input(format!("the same variant twice: {}", args.a))
+            .help("name two: every race already has a variant against itself as a control"));
     }
     let only = [args.b.clone()];
     let races = narrowed(chosen(session, &args.what)?, Some(&args.a), &only)?;
@@ -143,7 +143,7 @@ fn chosen(session: &Session, what: &str) -> Result<Vec<Subject>, Failure> {
 }
 
 /// The races of those subjects that have the baseline and at least one of the variants asked for. Subjects differ in
-/// what they offer (a peer has one round, say), so that only a name which none of them has is an error.
+/// what they offer (a peer has one round, say), so only a name that none of them has is an error.
 fn narrowed(subjects: Vec<Subject>, baseline: Option<&str>, only: &[String]) -> Result<Vec<Race>, Failure> {
     let mut known: Vec<String> = subjects.iter().flat_map(Subject::names).map(str::to_owned).collect();
     known.sort();
@@ -196,8 +196,8 @@ fn show_and_store(session: &Session, record: &mut Record, output: &Output) -> Re
     save_and_show(session, record, output, |record| show(session, record, output))
 }
 
-/// Adds the remark, stores the record if asked to, then shows what there is to show. Stored first: under --json a failure to store must be
-/// the one object that is printed. Else the races have been run, and their figures are shown all the same.
+/// Adds the remark, stores the record if asked to, then shows it. Stored first: under --json, a failure to store must be the only
+/// object printed. Otherwise the figures are shown even if storing fails.
 pub(crate) fn save_and_show(
     session: &Session,
     record: &mut Record,

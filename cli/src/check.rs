@@ -51,7 +51,7 @@ fn as_json(row: &GateRow) -> serde_json::Value {
     })
 }
 
-/// One row for people.
+/// One row as text.
 pub(crate) fn line(row: &GateRow) -> String {
     let verdict = match (row.failed, row.passed) {
         (0, 0) => "skipped",

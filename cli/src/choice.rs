@@ -1,4 +1,4 @@
-//! Which backend and how many threads a job uses: as asked for, else as the profile says, else the best and every core.
+//! Which backend and how many threads a job uses: as asked for, else from the profile, else the best backend and every core.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::{Backends, Engine, Select, ThreadPool, Threads};
@@ -9,8 +9,8 @@ use crate::profile::Choice;
 use crate::ui::Session;
 
 impl Session {
-    /// What the profile says of a job: of those of its choices that are for the same operation and hold what `wanted` looks for, the
-    /// one whose size is nearest.
+    /// The profile's choice for a job: among those for the same operation in which `wanted` finds something, the one whose size
+    /// is nearest.
     fn choice<T>(&self, job: Job, wanted: impl Fn(&Choice) -> Option<T>) -> Option<T> {
         let choices = &self.profile.as_ref().ok()?.as_ref()?.choices;
         let known = choices.iter().filter_map(|(of, choice)| Some((job.distance(*of)?, wanted(choice)?)));
@@ -26,25 +26,25 @@ impl Session {
         }
     }
 
-    /// The backend where no job is named: forced, else the best.
+    /// The backend if no job is named: forced, else the best.
     pub(crate) fn usual_engine<K: Backends>(&self) -> Result<Engine<K>, Failure> {
         let forced = self.context.settings.select(K::PRIMITIVE);
         Engine::choose(&self.context.cpu, forced)
             .map_err(|why| Failure::unavailable(why).help("`lanework doctor` shows what this machine has"))
     }
 
-    /// Threads for a job: as asked for (0: one for each core), else the profile's, else one for each core.
+    /// Threads for a job: as asked for (0: one per core), else the profile's, else one per core.
     pub(crate) fn threads(&self, asked: Option<usize>, job: Job) -> Threads<'static> {
         Threads::Own(asked.or_else(|| self.choice(job, |choice| choice.threads)).unwrap_or(0))
     }
 
-    /// The threads of a job as one pool for all its pieces; none where one thread does them.
+    /// The threads of a job as one pool for all its pieces; none if one thread does them.
     pub(crate) fn pool(&self, asked: Option<usize>, job: Job) -> Result<Option<ThreadPool>, Failure> {
         let threads = self.threads(asked, job).count();
         (threads > 1).then(|| Threads::pool(threads)).transpose().map_err(Failure::unavailable)
     }
 
-    /// That a device which was asked for is there, for what would go on without.
+    /// Refuses a missing device that was asked for, for jobs that would go on without it.
     pub(crate) fn device_there(&self) -> Result<(), Failure> {
         if self.context.device.is_asked() {
             let device = &self.context.device;

@@ -21,7 +21,7 @@ struct Row {
     what: &'static str,
     /// Why it cannot run here.
     unavailable: Option<String>,
-    /// Whether it is the one that is used where no job says otherwise.
+    /// Whether it is used unless a job chooses another.
     chosen: bool,
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn run(session: &Session) -> Result<Outcome, Failure> {
         print!("{}", long(session, &found));
     }
     match found.chosen_error {
-        // The object has said so, and there is to be one object.
+        // The one JSON object already has the error.
         Some(_) if session.json => Ok(Outcome::Unavailable),
         Some(why) => Err(Failure::unavailable(why)),
         None => Ok(Outcome::Yes),
@@ -85,7 +85,7 @@ fn card(card: &lanework_cuda::Card) -> serde_json::Value {
     })
 }
 
-/// The rows of one primitive's table; and why none is chosen, if that is so.
+/// The rows of one primitive's table; and why none is chosen, if none is.
 fn rows<K: Backends>(session: &Session, rows: &mut Vec<Row>, error: &mut Option<String>) {
     let chosen = session.usual_engine::<K>().map_err(|e| e.message().to_owned());
     rows.extend(K::BACKENDS.iter().map(|backend| Row {
@@ -103,11 +103,11 @@ fn rows<K: Backends>(session: &Session, rows: &mut Vec<Row>, error: &mut Option<
 pub(crate) fn inspect(session: &Session) -> Findings {
     let cpu = &session.context.cpu;
     let devices = lanework_cuda::devices().map_err(|u| u.why);
-    // Devices are an axis of their own; what runs on them stands here all the same, and can be forced and required.
+    // Devices are chosen separately; their backend is listed here all the same, and can be forced and required.
     let on_devices = Row {
         primitive: "mayo",
         name: CUDA,
-        what: "batches on CUDA devices, where --device asks for one; run on an H100 alone so far",
+        what: "batches on CUDA devices, if --device asks for one; so far run only on an H100",
         unavailable: devices.as_ref().err().cloned(),
         chosen: session.context.device.is_asked(),
     };
@@ -221,7 +221,7 @@ fn long(session: &Session, found: &Findings) -> String {
         }
         (Some(path), Ok(None)) if path.exists() => writeln!(
             out,
-            "profile     {} is of another machine, or features are masked; not used. `lanework tune` writes a new one",
+            "profile     {} is for another machine, or features are masked; not used. `lanework tune` writes a new one",
             lanework_study::text::shown(&path)
         ),
         (Some(path), Ok(None)) => {

@@ -1,12 +1,12 @@
-//! Messages of the parser of arguments, cut to a readable length.
+//! Messages of the argument parser, cut to a readable length.
 #![forbid(unsafe_code)]
 
 use clap::error::{ContextKind, ContextValue};
 use lanework_study::Message;
 use lanework_study::text::echoed;
 
-/// What is wrong with the arguments, in the form of all errors of the command. Nothing where the parser has more than an error to say:
-/// help, the version, or a list of verbs.
+/// The error in the arguments, in the form of all errors of the command. None if the parser's text is not an error: help, the
+/// version, or a list of commands.
 pub(crate) fn message(usage: &clap::Error) -> Option<Message> {
     let text = usage.render().to_string();
     let text = text.strip_prefix("error: ")?;
@@ -16,14 +16,14 @@ pub(crate) fn message(usage: &clap::Error) -> Option<Message> {
     let help = match (tip, asked) {
         (Some(tip), _) => tip.to_owned(),
         (None, Some(asked)) => format!("write {asked}; --help explains it"),
-        (None, None) => "--help lists what there is".to_owned(),
+        (None, None) => "--help lists the arguments".to_owned(),
     };
-    // Values and missing arguments stand on lines of their own.
+    // Values and missing arguments are on lines of their own.
     let what = what.lines().map(str::trim).collect::<Vec<_>>().join(" ");
     Some(Message::new(what).help(help))
 }
 
-/// Cuts what the user wrote in a message about the arguments.
+/// Shortens the user's words in a message about the arguments.
 pub(crate) fn shorten(usage: &mut clap::Error) {
     for kind in [
         ContextKind::InvalidValue,
@@ -35,7 +35,7 @@ pub(crate) fn shorten(usage: &mut clap::Error) {
         let short = echoed(text);
         if short != *text {
             usage.insert(kind, ContextValue::String(short));
-            // Advice repeats the text.
+            // The suggestion repeats the text.
             usage.remove(ContextKind::Suggested);
         }
     }

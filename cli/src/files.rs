@@ -1,7 +1,7 @@
 //! Reading and writing: `-` for the standard streams, output files whole or not at all.
 //!
-//! A command first compares all that it reads and writes ([`check_distinct`]), then opens its outputs ([`Sink`]), and then begins
-//! its work: what can be refused is refused before that.
+//! A command first compares all its inputs and outputs ([`check_distinct`]), then opens its outputs ([`Sink`]), and then begins
+//! its work: anything that can be refused is refused before that.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -41,7 +41,7 @@ fn own(descriptor: BorrowedFd<'_>) -> io::Result<fs::File> {
 /// Lets a pipe hold more, so that its two ends wait for each other less often.
 #[cfg(target_os = "linux")]
 fn widen(file: &fs::File) {
-    // What an ordinary user may have. Where it is refused, or this is no pipe, all works as it is.
+    // The most that an ordinary user may have. If it is refused, or this is not a pipe, nothing changes.
     let _ = rustix::pipe::fcntl_setpipe_size(file, 1 << 20);
 }
 

@@ -18,7 +18,7 @@ use crate::ui::{Session, counted};
 /// `history`.
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
-    /// Where records are kept.
+    /// Directory of records.
     #[arg(long, global = true, value_name = "DIR", default_value = "records")]
     records: PathBuf,
     #[command(subcommand)]
@@ -27,26 +27,26 @@ pub(crate) struct HistoryArgs {
 
 #[derive(Debug, Subcommand)]
 enum Job {
-    /// List the records, the oldest first.
+    /// List the records, oldest first.
     List,
-    /// Compare two records. On two machines: which is faster at what, beyond noise.
+    /// Compare two records. For two machines: which is faster at what, beyond noise.
     Compare {
         /// The older record, or one machine's.
         a: PathBuf,
         /// The newer record, or the other machine's.
         b: PathBuf,
     },
-    /// One figure in every record that has it, as text; with --output also as a chart.
+    /// Show one figure across all records that have it, as text; with --output, also as a chart.
     Plot {
         /// The subject's path.
         subject: String,
-        /// Only this variant.
+        /// Show only this variant.
         #[arg(long, value_name = "NAME")]
         variant: Option<String>,
         /// Write an SVG chart here; `-` for standard output.
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
-        /// Replace a file that exists.
+        /// Replace an existing file.
         #[arg(long)]
         force: bool,
     },
@@ -66,24 +66,24 @@ pub(crate) fn run(session: &Session, args: &HistoryArgs) -> Result<Outcome, Fail
     }
 }
 
-/// The records of a folder, and those files that cannot be used.
+/// The records in a directory, and the files that cannot be used.
 pub(crate) fn load_all(root: &Path) -> Result<History, Failure> {
     history::load_all(root).map_err(Failure::input)
 }
 
-/// Files that were passed over, as data.
+/// Skipped files, as data.
 pub(crate) fn skipped_json(skipped: &[HistoryError]) -> serde_json::Value {
     skipped.iter().map(|e| json!({ "file": e.path(), "why": e.why() })).collect()
 }
 
-/// Files that were passed over, in words; nothing where there are none.
+/// Skipped files, in words; none if there are none.
 pub(crate) fn skipped_told(skipped: &[HistoryError]) -> Option<String> {
     let files: Vec<String> = skipped.iter().map(ToString::to_string).collect();
     let number = counted(files.len() as u64, "file was", "files were");
     (!files.is_empty()).then(|| format!("{number} skipped: {}", files.join("; ")))
 }
 
-/// How a command ends that has done what it could: files that it had to pass over are malformed input.
+/// The outcome of a command that has done what it could: skipped files count as malformed input.
 pub(crate) fn ended(skipped: &[HistoryError]) -> Result<Outcome, Failure> {
     match skipped_told(skipped) {
         Some(why) => Err(Failure::input(why).help("correct or remove these files").beside_data()),
@@ -130,7 +130,7 @@ fn list(session: &Session, root: &Path) -> Result<Outcome, Failure> {
     ended(&skipped)
 }
 
-/// A change in a line.
+/// A change as one line.
 fn line(c: &Change) -> String {
     format!(
         "{} {}: {} -> {}, {} ({}); against {} {} -> {}, {} ({})",
@@ -179,14 +179,14 @@ fn told(old: &Entry, new: &Entry, found: &Comparison) -> String {
     let same = found.machines.is_empty();
     if same {
         out += &format!(
-            "One machine. Times of two sessions err by up to {} and by their intervals on top, which stand beside them: a word \
-             is said only where both leave no doubt. `history check` races again what looks worse.\n",
+            "One machine. Times from two sessions are off by up to {}, plus the intervals shown beside them: a verdict is \
+             given only where both leave no doubt. `history check` races the suspects again.\n",
             percent(history::UNPAIRED)
         );
     } else {
         out += &format!(
-            "Two machines ({}). Neither is called faster where noise could have done it: differences below {}, or within the \
-             interval that stands beside them, are not told.\n",
+            "Two machines ({}). Neither is called faster where noise could explain it: differences below {}, or within the \
+             interval shown beside them, are not reported.\n",
             found.machines.join("; "),
             percent(history::UNPAIRED)
         );
@@ -220,7 +220,7 @@ fn told(old: &Entry, new: &Entry, found: &Comparison) -> String {
         }
     }
     if found.changes.is_empty() {
-        out += "The two have no figure in common.\n";
+        out += "The two records have no figure in common.\n";
     }
     out
 }

@@ -50,7 +50,7 @@ mod here {
         };
         if args.what != "planted" && !leaks::any(&session.context, &args.what, &means) {
             let means = means.iter().map(|m| m.name()).collect::<Vec<_>>().join(", ");
-            let what = format!("no operation on secrets under '{}' that is judged by {means}", args.what);
+            let what = format!("no operation on secrets under '{}' that is checked by {means}", args.what);
             return Err(Failure::input(what)
                 .help("choose magma, magma/ctr, mayo, mayo/round2, mayo/*/mayo1/sign or planted"));
         }
@@ -138,12 +138,12 @@ mod here {
         )
     }
 
-    /// Which instructions of the list no vendor promises, of all operations together.
+    /// The listed instructions that no vendor promises, over all operations.
     fn unpromised(rows: &[&Row]) -> Option<String> {
         let names: BTreeSet<&str> = rows.iter().flat_map(|r| &r.unpromised).map(String::as_str).collect();
         let list = names.iter().copied().collect::<Vec<_>>().join(" ");
         (!names.is_empty())
-            .then(|| format!("on the list, but promised by no vendor (docs/soundness.md): {list}"))
+            .then(|| format!("on the list, but no vendor promises them (docs/soundness.md): {list}"))
     }
 
     #[cfg(test)]

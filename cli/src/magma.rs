@@ -23,10 +23,10 @@ use args::{MagmaArgs, MagmaJob, RawArgs, StreamArgs};
 use flow::Totals;
 
 pub(crate) fn run(session: &Session, args: MagmaArgs) -> Result<Outcome, Failure> {
-    // A damaged profile is told before any file is touched, not passed over.
+    // A damaged profile is reported before any file is touched, not passed over.
     session.profile.as_ref().map_err(Clone::clone)?;
     let piped = args.job.output().is_some_and(|output| output.as_os_str() == "-");
-    // Nothing but the result may come out where the result comes out.
+    // Nothing but the result may be written where the result goes.
     dispatch(session, args.job).map_err(|e| if piped { e.beside_data() } else { e })
 }
 
@@ -49,7 +49,7 @@ fn dispatch(session: &Session, job: MagmaJob) -> Result<Outcome, Failure> {
 }
 
 impl MagmaJob {
-    /// Where its result goes, of those whose result is bytes.
+    /// Where the result goes, for jobs whose result is bytes.
     fn output(&self) -> Option<&Path> {
         let named = match self {
             MagmaJob::Encrypt(a) => &a.stream.output,
@@ -63,7 +63,7 @@ impl MagmaJob {
     }
 }
 
-/// Refuses options that a container has no use for: ignoring them would give another result than expected.
+/// Refuses options that a container cannot use: ignoring them would give an unexpected result.
 fn only_for_modes(raw: &RawArgs) -> Result<(), Failure> {
     if raw.legacy.sbox.is_some() || raw.legacy.meshing {
         return Err(Failure::input("--sbox and --meshing are for a bare mode of GOST 28147-89")
@@ -94,7 +94,7 @@ fn report(session: &Session, output: &Path, object: serde_json::Value) {
     }
 }
 
-/// What every stream's report says.
+/// What every stream's report contains.
 fn streamed(
     stream: &StreamArgs,
     backend: &str,
@@ -121,12 +121,12 @@ fn job(operation: Operation, source: &crate::files::Source) -> Job {
     )
 }
 
-/// A path for JSON, which has no room for names that are not Unicode.
+/// A path for JSON, which cannot hold names that are not Unicode.
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// An error of the library about an input: refusals are one thing, what cannot be right another.
+/// A library error about an input: a refusal, or malformed input.
 fn refused_or_input(name: &str, e: &lanework_magma::Error) -> Failure {
     use lanework_magma::Error;
     let text = format!("{name}: {e}");
@@ -142,7 +142,7 @@ fn refused_or_input(name: &str, e: &lanework_magma::Error) -> Failure {
     }
 }
 
-/// The same for the container.
+/// A container's error about an input.
 fn container_failure(name: &str, e: &container::Error) -> Failure {
     use container::Error;
     let text = format!("{name}: {e}");
@@ -152,8 +152,8 @@ fn container_failure(name: &str, e: &container::Error) -> Failure {
         | Error::Truncated { .. }
         | Error::Trailing { .. }
         | Error::TooManyRefused { .. } => Failure::refused(text)
-            .help("get the file again from its source: the output, if any, is not the whole"),
-        // It begins like a container, so it is one that was cut short: refused, not malformed.
+            .help("get the file again from its source: the output, if any, is incomplete"),
+        // It begins like a container, so it was cut short: refused, not malformed.
         Error::HeaderEnds(_) => {
             Failure::refused(text).help("get the file again from its source: nothing was written")
         }

@@ -49,7 +49,7 @@ fn main() -> ExitCode {
             failure.code()
         }
     };
-    // Keys were moved about down there, and a move leaves its origin behind.
+    // Keys were moved on the stack below, and a move leaves a copy behind.
     lanework_cpu::memory::wipe_stack_and_registers::<STACK_TO_WIPE>();
     ExitCode::from(code)
 }
@@ -57,13 +57,13 @@ fn main() -> ExitCode {
 /// Bytes of stack that are wiped at the end: more than the commands that read keys use.
 const STACK_TO_WIPE: usize = 256 * 1024;
 
-/// Help, the version, or what is wrong with the arguments; under `--json` an error is an object too. Returns the exit code.
+/// Prints help, the version, or the error in the arguments; under `--json` an error is an object too. Returns the exit code.
 fn misused(mut usage: clap::Error) -> u8 {
     echo::shorten(&mut usage);
-    // What cannot be parsed has no flags yet.
+    // The arguments did not parse, so the flag is looked up by hand.
     let json = std::env::args_os().skip(1).take_while(|a| a != "--").any(|a| a == "--json");
     if !usage.use_stderr() {
-        // Where the stream is closed, the exit code still says it.
+        // If the stream is closed, the exit code is still right.
         let _ = usage.print();
         return 0;
     }
@@ -71,7 +71,7 @@ fn misused(mut usage: clap::Error) -> u8 {
         Some(message) => Failure::input(message).print(json),
         None => {
             if json {
-                Failure::input("no verb").help("--help lists them").print(json);
+                Failure::input("no command").help("--help lists them").print(json);
             }
             let _ = usage.print();
         }
@@ -79,8 +79,8 @@ fn misused(mut usage: clap::Error) -> u8 {
     2
 }
 
-/// Whether what the command finds is printed. What writes its result where `-o` says looks at that place itself, and a
-/// timelord's worker has another listener.
+/// Whether the command prints its findings. Commands with `-o` check their output themselves, and a timelord's worker
+/// answers over its connection.
 fn prints(cli: &Cli) -> bool {
     match &cli.command {
         _ if cli.global.json => true,
@@ -116,7 +116,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Some(Command::Vdf(a)) => vdf::run(&session, a),
         Some(Command::Respill(a)) => respill::run(&session, a),
         Some(Command::Completions { shell }) => {
-            // Into memory first: the generator panics where it cannot write.
+            // Into memory first: the generator panics if it cannot write.
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "lanework", &mut script);
             files::print(&script)?;

@@ -29,11 +29,11 @@ use crate::ui::{self, Session};
 /// Longer than any key file: MAYO-5's public key is 5.5 kB before PEM.
 const KEY_FILE_LIMIT: u64 = 64 * 1024;
 
-/// Files whose digests are held together, unless a device has a use for more.
+/// Files whose digests are held together, unless a device can use more.
 const GROUP: usize = 256;
 
 pub(crate) fn run(session: &Session, args: MayoArgs) -> Result<Outcome, Failure> {
-    // A damaged profile is told before any file is touched, not passed over.
+    // A damaged profile is reported before any file is touched, not passed over.
     session.profile.as_ref().map_err(Clone::clone)?;
     match args.job {
         MayoJob::Keygen { set, round, secret_key, public_key, force } => {
@@ -104,12 +104,12 @@ fn eprintln_or_print(outputs: &[&Path], line: &str) {
 fn secret_key(session: &Session, path: &Path) -> Result<SecretKey, Failure> {
     secret_file::warn_if_shared(session, path);
     let text = files::read_text(path, KEY_FILE_LIMIT)?;
-    // Reading makes the public key anew, to see that the document's two halves belong together.
+    // Reading recomputes the public key, to check that the document's two halves belong together.
     SecretKey::from_pem(session.usual_engine()?, &text)
         .map_err(|e| Failure::file(path, e).help("name a secret key that `lanework mayo keygen` wrote"))
 }
 
-/// A path for JSON, which has no room for names that are not Unicode.
+/// A path for JSON, which cannot hold names that are not Unicode.
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }
@@ -142,7 +142,7 @@ fn sign(
             .help("leave it out: each signature goes to FILE.sig"));
         }
         (_, None) if inputs.iter().any(|p| p.as_os_str() == "-") => {
-            return Err(Failure::input("standard input: no place beside it for its signature")
+            return Err(Failure::input("standard input: no FILE.sig for its signature")
                 .help("sign it alone, or name a file"));
         }
         (_, None) => inputs.iter().map(|p| beside(p)).collect(),
@@ -151,7 +151,7 @@ fn sign(
     files::check_distinct(read, outputs.iter().map(PathBuf::as_path))?;
     let only = match outputs.as_slice() {
         [output] => Some(Sink::create(output, Access::Public, force)?),
-        // More than may be open at once.
+        // There may be more than can be open at once.
         many => many.iter().try_for_each(|output| files::may_write(output, force)).map(|()| None)?,
     };
     let key = secret_key(session, key_path)?;
@@ -213,7 +213,7 @@ fn sign(
     Ok(Outcome::Yes)
 }
 
-/// Signatures from the devices; several files with a key that is expanded there.
+/// Signs on the devices; for several files, with a key that is expanded there.
 fn sign_on(
     session: &Session,
     devices: &mut Devices,
@@ -328,7 +328,7 @@ fn verify(
     bar.finish_and_clear();
     drop(judge);
     let used = devices.as_ref().map(Devices::report);
-    // Of a single file nothing else can be said.
+    // For a single file there is nothing else to report.
     if let [Verdict::Malformed(why)] = verdicts.as_slice() {
         return Err(why.clone());
     }

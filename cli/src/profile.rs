@@ -1,4 +1,4 @@
-//! The per-machine profile: what `tune` found to win here, and what every backend choice then reads.
+//! The per-machine profile: what `tune` found fastest here, read by every later choice of a backend.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -28,12 +28,12 @@ pub(crate) struct Profile {
     /// How devices are used.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) devices: BTreeMap<Job, DeviceChoices>,
-    /// Homes of spilled values, by the function that was measured: its name, `#`, and a number that follows from its instructions.
+    /// Homes of spilled values, by the function that was measured: its name, `#`, and a number derived from its instructions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) spills: BTreeMap<String, Spill>,
 }
 
-/// What makes a machine another one, as far as choices go.
+/// What identifies a machine, as far as choices go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fingerprint {
     cpu: String,
@@ -46,9 +46,9 @@ pub(crate) struct Fingerprint {
 pub(crate) struct Choice {
     /// The backend.
     pub(crate) backend: String,
-    /// Its time in the baseline's: above 1 it is faster.
+    /// The baseline's time over its own: above 1 it is faster.
     pub(crate) ratio: f64,
-    /// Threads, 0 for one on each core; nothing where none were raced.
+    /// Threads, 0 for one per core; none if threads were not raced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) threads: Option<usize>,
 }
@@ -63,7 +63,7 @@ impl Fingerprint {
     }
 }
 
-/// Where the profile lies: `LANEWORK_PROFILE`, or the user's configuration directory.
+/// The profile's path: `LANEWORK_PROFILE`, or in the user's configuration directory.
 pub(crate) fn path() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     set("LANEWORK_PROFILE")
@@ -83,8 +83,8 @@ impl Profile {
         }
     }
 
-    /// The profile of this user, if there is one and it is this machine's. One of another machine (or of this one with
-    /// features masked) is as good as none; a damaged one is an error that names it.
+    /// The user's profile, if there is one for this machine. One for another machine (or for this one with features masked)
+    /// counts as none; a damaged one is an error that names it.
     pub(crate) fn load(context: &Context) -> Result<Option<Profile>, Failure> {
         let Some(path) = path().filter(|p| p.exists()) else { return Ok(None) };
         let text = files::read_text(&path, 1 << 20)?;
@@ -107,7 +107,7 @@ impl Profile {
         Ok((profile.machine == Fingerprint::here(context)).then_some(profile))
     }
 
-    /// Puts what was found of functions into the profile, all on the stack included. Returns where it lies.
+    /// Stores the homes found for functions in the profile, including those with all values on the stack. Returns its path.
     pub(crate) fn keep(context: &Context, found: BTreeMap<String, Spill>) -> Result<PathBuf, Failure> {
         let date = lanework_race::record::utc(std::time::SystemTime::now());
         let old = Profile::load(context).ok().flatten();

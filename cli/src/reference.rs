@@ -52,7 +52,7 @@ fn argument(arg: &Arg) -> String {
     out
 }
 
-/// A command and those below it. Options of every command stand with the first alone.
+/// A command and those below it. Options of every command are listed only with the first.
 fn section(command: &Command, path: &str, depth: usize, out: &mut String) {
     let about = command.get_long_about().or(command.get_about()).map(ToString::to_string).unwrap_or_default();
     let usage = command.clone().render_usage().to_string();
@@ -75,7 +75,7 @@ fn section(command: &Command, path: &str, depth: usize, out: &mut String) {
     }
     if let Some(after) = command.get_after_help().map(ToString::to_string) {
         let after = after.trim_end();
-        // Lists by indentation would run together.
+        // Indented lists would run together.
         *out +=
             &if after.contains('\n') { format!("\n```text\n{after}\n```\n") } else { format!("\n{after}\n") };
     }
@@ -101,7 +101,7 @@ fn the_reference_has_every_command_and_option_and_nothing_hidden() {
         assert!(text.contains(part), "{part}");
     }
     assert!(!text.contains("__race"));
-    assert_eq!(text.matches("- `--json`").count(), 1, "an option of every command stands once");
+    assert_eq!(text.matches("- `--json`").count(), 1, "an option of every command is listed once");
     let planted = Command::new("lanework").subcommand(
         Command::new("plant")
             .arg(Arg::new("deep").long("deep").value_name("N").default_value("3").help("Dig"))

@@ -24,7 +24,7 @@ pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failu
     };
     if entries.is_empty() {
         if let Some(why) = skipped_told(&skipped) {
-            return Err(Failure::file(&args.folder, format!("no record that can be read: {why}"))
+            return Err(Failure::file(&args.folder, format!("no readable record: {why}"))
                 .help("correct or remove these files; `lanework bench --save` makes records"));
         }
         let why = if args.folder.is_dir() {
@@ -38,7 +38,7 @@ pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failu
     let records: Vec<_> = entries.into_iter().map(|e| e.record).collect();
     let options = Options { samples: args.samples, floor: Some(&lanework_suite::floor) };
     let page = report::html(&records, &options).map_err(Failure::input)?;
-    // Those that were found in the folder, too.
+    // Those found in the folder, too.
     files::check_distinct(paths.iter().map(PathBuf::as_path), [args.output.as_path()])?;
     sink.put(page.as_bytes())?;
     if session.json && args.output.as_os_str() != "-" {

@@ -1,4 +1,4 @@
-//! `lanework respill`: spilled values of assembly, found and given other homes.
+//! `lanework respill`: finds spilled values in assembly and gives them other homes.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
@@ -56,7 +56,7 @@ pub(crate) fn run(session: &Session, args: RespillArgs) -> Result<Outcome, Failu
         | RespillJob::Measure(_)
         | RespillJob::Auto(_)
         | RespillJob::Cpu(_)
-        | RespillJob::Race(_) => Err(Failure::unavailable("assembly is run on x86-64 Linux only")),
+        | RespillJob::Race(_) => Err(Failure::unavailable("assembly runs only on x86-64 Linux")),
     }
 }
 
@@ -72,12 +72,12 @@ fn worker(args: &timing_args::JobArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Yes)
 }
 
-/// A text that was read, and the functions of it that are meant.
+/// A text that was read, and its selected functions.
 struct Source {
     analysis: Analysis,
     /// Those asked for and what they call; all if none was asked for.
     units: BTreeSet<usize>,
-    /// Those asked for, in the order of the question.
+    /// Those asked for, in the order given.
     asked: Vec<usize>,
 }
 
@@ -105,7 +105,7 @@ impl Source {
     }
 }
 
-/// The program in a file, or in standard input.
+/// The program in a file, or from standard input.
 fn program_of(path: &Path) -> Result<Program, Failure> {
     let bytes = files::read(path)?;
     let file =

@@ -12,7 +12,7 @@ pub(crate) fn warn_if_shared(session: &Session, path: &Path) {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // What cannot be looked at will not be read either, and reading says why.
+        // A file that cannot be examined cannot be read either, and reading reports why.
         let Ok(file) = std::fs::metadata(path) else { return };
         let mode = file.permissions().mode() & 0o777;
         if path.as_os_str() != "-" && file.is_file() && mode & 0o044 != 0 {

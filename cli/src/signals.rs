@@ -1,7 +1,7 @@
-//! Ctrl-C and its like. A thread of its own meets them, so that what they have to undo may take a lock.
+//! Ctrl-C and similar signals. A separate thread handles them, so that undoing may take a lock.
 //!
 //! Until [`listen`] is called, signals do what they do by default. After it, one that ends the command first undoes what was
-//! registered: it removes a temporary name, or gives the terminal its echo back. A signal that was ignored when the command
+//! registered: it removes a temporary name, or restores the terminal's echo. A signal that was ignored when the command
 //! started (`nohup`) stays ignored.
 #![forbid(unsafe_code)]
 
@@ -55,7 +55,7 @@ impl Held {
         number
     }
 
-    /// Takes an action back.
+    /// Removes an action.
     pub(crate) fn forget(&mut self, number: u64) {
         self.0.actions.retain(|(other, _)| *other != number);
     }
@@ -65,21 +65,21 @@ impl Held {
     }
 }
 
-/// Undoes what was registered, for an end of the command that is not `main`'s.
+/// Undoes what was registered and exits, if the command does not end in `main`.
 pub(crate) fn exit(code: i32) -> ! {
     hold().tell(Moment::End);
     std::process::exit(code)
 }
 
-/// Meets signals from now on.
+/// Handles signals from now on.
 ///
 /// # Errors
-/// Where the system refuses a thread or a handler.
+/// If the system refuses a thread or a handler.
 pub(crate) fn listen() -> Result<(), Failure> {
     handle().map(|_| ())
 }
 
-/// The same, and suspension too.
+/// Like [`listen`], and handles suspension too.
 pub(crate) fn listen_for_suspension() -> Result<(), Failure> {
     let handle = handle()?;
     if ignored(SIGTSTP) {
@@ -88,14 +88,14 @@ pub(crate) fn listen_for_suspension() -> Result<(), Failure> {
     handle.add_signal(SIGTSTP).map_err(unavailable)
 }
 
-/// The same, and the first signal calls `stop` with its number instead of ending the command. SIGQUIT always ends it.
+/// Like [`listen`], but the first signal calls `stop` with its number instead of ending the command. SIGQUIT always ends it.
 pub(crate) fn listen_for_work(stop: impl FnOnce(i32) + Send + 'static) -> Result<(), Failure> {
     hold().0.stop = Some(Box::new(stop));
     listen()
 }
 
 fn unavailable(e: impl std::fmt::Display) -> Failure {
-    Failure::unavailable(format!("signals cannot be listened for: {e}"))
+    Failure::unavailable(format!("cannot listen for signals: {e}"))
 }
 
 fn handle() -> Result<&'static Handle, Failure> {
@@ -115,7 +115,7 @@ fn meet(signal: i32) {
     let mut held = hold();
     if signal == SIGTSTP {
         held.tell(Moment::Suspend);
-        // Comes back when the command is continued.
+        // Returns when the command is continued.
         let _ = emulate_default_handler(signal);
         held.tell(Moment::Resume);
         return;
@@ -126,11 +126,11 @@ fn meet(signal: i32) {
         return stop(signal);
     }
     held.tell(Moment::End);
-    // Does not come back.
+    // Does not return.
     let _ = emulate_default_handler(signal);
 }
 
-/// Whether a signal is ignored. Where the system does not say, none is.
+/// Whether a signal is ignored. If the system does not say, none is.
 fn ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,4 +1,4 @@
-//! `lanework study`: published questions, asked again on this machine.
+//! `lanework study`: published questions, answered on this machine.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -23,7 +23,7 @@ fn studies() -> impl Iterator<Item = &'static Entry> {
     lanework_studies::STUDIES.iter()
 }
 
-/// The study that asks about a lane which the tour does not race, by the key `lane` of its `study.toml`.
+/// The study about a lane that the tour does not race, by the key `lane` of its `study.toml`.
 pub(crate) fn of_lane(lane: &str) -> Option<&'static str> {
     let asks = |entry: &&Entry| {
         let study = Study::from_toml(entry.name, entry.toml).ok();
@@ -58,7 +58,7 @@ impl Args for OwnOptions {
 }
 
 impl OwnOptions {
-    /// An option that was given and is another study's: its flag, and whose it is.
+    /// A given option that belongs to another study: its flag, and that study.
     fn stranger(&self, name: &str) -> Option<(String, &'static str)> {
         let given = |id: &str| self.0.value_source(id) == Some(ValueSource::CommandLine);
         studies().filter(|entry| entry.name != name).find_map(|entry| {
@@ -69,7 +69,7 @@ impl OwnOptions {
     }
 }
 
-/// The subject of exactly this path, those that a study alone races among them.
+/// The subject with exactly this path, including those that only a study races.
 pub(crate) fn find(context: &Context, path: &str) -> Option<Subject> {
     let own = || studies().flat_map(|entry| (entry.subjects)(context)).find(|subject| subject.path() == path);
     lanework_suite::find(context, path).or_else(own)
@@ -148,7 +148,7 @@ fn list(session: &Session, args: &StudyArgs) -> Result<Outcome, Failure> {
         (all.collect::<Result<_, Failure>>()?, Vec::new())
     };
     let mut skipped: Vec<String> = skipped.iter().map(|e| e.to_string().trim_end().to_owned()).collect();
-    // What cannot be run is not offered.
+    // A study that cannot run is not listed.
     found.retain(|study| {
         let runs = data::is_one(study) || studies().any(|entry| entry.name == study.name);
         if !runs {
@@ -178,7 +178,7 @@ pub(crate) fn workload(session: &Session, args: &WorkloadArgs) -> Result<Outcome
     let WorkloadArgs { name, configuration, subject, count } = args;
     let entry = studies().find(|entry| entry.name == name).ok_or_else(|| unknown(name))?;
     let Some(workload) = entry.workload else {
-        return Err(Failure::input(format!("no workload of its own: the study {name}")));
+        return Err(Failure::input(format!("the study {name} has no workload of its own")));
     };
     let asked = Workload { configuration: configuration.clone(), subject: subject.clone(), count: *count };
     workload(session, &asked)

@@ -1,5 +1,5 @@
-//! What must be known before Rust's runtime starts: it opens `/dev/null` in place of each standard stream that is closed, and
-//! a result that is written there is lost without an error. No flag tells that `/dev/null` from one that the user asked for.
+//! What must be found out before Rust's runtime starts: it opens `/dev/null` in place of each closed standard stream, and a
+//! result written there is lost without an error. No flag distinguishes that `/dev/null` from one that the user asked for.
 #![allow(unsafe_code)]
 
 use std::os::fd::BorrowedFd;
@@ -11,8 +11,8 @@ static CLOSED: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)
 /// Called by the system's loader, before `main` and before there is a second thread.
 extern "C" fn look() {
     for (number, closed) in (0..).zip(&CLOSED) {
-        // SAFETY: the borrowed number is asked for its flags only, which is sound for a closed one too: the system then says so.
-        // It is not kept.
+        // SAFETY: the borrowed number is only queried for its flags, which is sound for a closed one too: the system then reports
+        // that. It is not kept.
         let stream = unsafe { BorrowedFd::borrow_raw(number) };
         closed.store(rustix::io::fcntl_getfd(stream).is_err(), Ordering::Relaxed);
     }
@@ -30,7 +30,7 @@ pub(crate) fn stdin_was_closed() -> bool {
     CLOSED[0].load(Ordering::Relaxed)
 }
 
-/// Whether standard output was.
+/// Whether standard output was closed when the command started.
 pub(crate) fn stdout_was_closed() -> bool {
     CLOSED[1].load(Ordering::Relaxed)
 }

@@ -22,14 +22,14 @@ use lanework_study::races::{Effort, Race, race_all, race_of};
 
 /// Seconds for the whole tour.
 const TOUR_SECONDS: f64 = 45.0;
-/// What the races get at most, and at least: below that there are no pairs to judge by.
+/// The least and the most time for the races: with less, there are no pairs for a verdict.
 const RACING_SECONDS: std::ops::RangeInclusive<f64> = 8.0..=24.0;
 /// Processes for each race. The interval over launches needs five to be narrow; one would be blind to memory layout.
 const LAUNCHES: u32 = 5;
-/// The backend with 64-bit multiplication alone, and the one with 52-bit multiply-add beside it.
+/// The backend with only 64-bit multiplication, and the one that also has 52-bit multiply-add.
 const NARROW: &str = "adx";
 const WIDE: &str = "avx512";
-/// Starting a process, finding the cores' frequency and preparing inputs, once for each launch, roughly.
+/// Roughly the time of each launch to start a process, find the cores' frequency and prepare inputs.
 const LAUNCH_SECONDS: f64 = 0.04;
 
 pub(crate) fn run(session: &Session, verbose: bool) -> Result<Outcome, Failure> {
@@ -109,7 +109,7 @@ pub(crate) fn run(session: &Session, verbose: bool) -> Result<Outcome, Failure> 
     Ok(Outcome::Yes)
 }
 
-/// Names what begins where no progress bar shows it.
+/// Names the stage that begins, if no progress bar shows it.
 fn stage(session: &Session, what: &str) {
     if !std::io::stderr().is_terminal() {
         session.note(format!("{what} ..."));
@@ -119,7 +119,7 @@ fn stage(session: &Session, what: &str) {
 /// Columns of the longest bar.
 const BAR: usize = 20;
 
-/// For each primitive and lane the row that stands for it: signing for MAYO, and the first race of the others.
+/// The row to show for each primitive and lane: signing for MAYO, and the first race of the others.
 fn shown(rows: &[ResultRow]) -> Vec<&ResultRow> {
     let threads = rows.iter().filter(|r| r.variant.contains("+threads="));
     let multiplier = rows.iter().filter(|r| r.baseline == NARROW && r.variant == WIDE);
@@ -140,7 +140,7 @@ fn shown(rows: &[ResultRow]) -> Vec<&ResultRow> {
     shown
 }
 
-/// A line for each of these rows: what, by which variant, in what time, and how many times as fast as its baseline.
+/// A line for each row shown: the operation, the variant, its time, and its ratio over the baseline.
 fn bars(rows: &[ResultRow]) -> String {
     let shown = shown(rows);
     let most = shown.iter().map(|r| r.ratio).fold(1.0, f64::max);
@@ -183,7 +183,7 @@ fn title(path: &str) -> String {
     }
 }
 
-/// What must be said of the races, in one line.
+/// The remarks on the races, in one line.
 fn remarks(record: &Record) -> Option<String> {
     let mut all: Vec<&str> = Vec::new();
     let notes = record.results.iter().flat_map(|r| &r.notes);
@@ -204,7 +204,7 @@ fn threads_race(subject: &lanework_race::subject::Subject) -> Option<Race> {
     let baseline = names.iter().find(one)?;
     let many = |n: &&&str| n.contains("+threads=") && !one(n);
     let challengers: Vec<String> = names.iter().filter(many).map(|n| (*n).to_owned()).collect();
-    // Two sets of MAYO stand for the four: the smallest key and the largest.
+    // Two sets of MAYO represent the four: the smallest key and the largest.
     let shown = !subject.path().starts_with("mayo/")
         || subject.path().contains("/mayo1/")
         || subject.path().contains("/mayo5/");
@@ -225,8 +225,8 @@ fn multiplier_race(subject: &lanework_race::subject::Subject) -> Option<Race> {
     })
 }
 
-/// What is left of the tour's time for races, once their gates and launches have had theirs. The gate of a race checks
-/// one parameter set or cipher, as quickly as the checks before have shown.
+/// The tour's time that is left for races after their gates and launches. The gate of a race checks one parameter set or
+/// cipher, at the speed that the earlier checks have shown.
 fn racing_seconds(start: Instant, checked: f64, races: usize) -> f64 {
     let sets = lanework_mayo::Params::all().count() + 2;
     let aside = races as f64 * (checked / sets as f64 + f64::from(LAUNCHES) * LAUNCH_SECONDS);
@@ -234,7 +234,7 @@ fn racing_seconds(start: Instant, checked: f64, races: usize) -> f64 {
     left.clamp(*RACING_SECONDS.start(), *RACING_SECONDS.end())
 }
 
-/// The lane's line: the word, in how many races, and what was compared.
+/// The lane's line: the verdict, in how many races, and what was compared.
 fn line(question: &LaneQuestion, found: &Finding) -> String {
     match &found.lane {
         Lane::NotHere { .. } => found.lane.to_string(),
@@ -252,7 +252,7 @@ fn of_lane(_: &str) -> Option<&'static str> {
 fn answer(question: &LaneQuestion, rows: &[ResultRow]) -> Finding {
     let not_here = |why: &str| Finding { lane: Lane::NotHere { why: why.to_owned() }, agree: 0, races: 0 };
     if let Some(study) = of_lane(question.name) {
-        return not_here(&format!("`lanework study {study}` asks it"));
+        return not_here(&format!("`lanework study {study}` answers this"));
     }
     let found = match question.name {
         "vector lanes" => summarise(best_vector_rows(rows).into_iter()),
@@ -261,13 +261,13 @@ fn answer(question: &LaneQuestion, rows: &[ResultRow]) -> Finding {
         _ => None,
     };
     found.unwrap_or_else(|| match question.name {
-        "other threads" if Threads::Own(0).count() == 1 => not_here("this process may use one core only"),
+        "other threads" if Threads::Own(0).count() == 1 => not_here("this process may use only one core"),
         _ => not_here("no variant of it can run here"),
     })
 }
 
-/// For each subject the fastest backend with vectors that raced against portable code; one that could be told before one that
-/// not.
+/// For each subject, the fastest vector backend that raced against portable code; a settled verdict comes before an unsettled
+/// one.
 fn best_vector_rows(rows: &[ResultRow]) -> Vec<&ResultRow> {
     let mut best: Vec<&ResultRow> = Vec::new();
     let rank = |r: &ResultRow| (r.verdict.is_settled(), r.ratio);
@@ -287,7 +287,7 @@ fn best_vector_rows(rows: &[ResultRow]) -> Vec<&ResultRow> {
 mod tests {
     use super::*;
 
-    /// A result with nothing else in it that a bar looks at.
+    /// A result with only the fields that a bar uses.
     fn row(subject: &str, baseline: &str, variant: &str, ratio: f64, verdict: &str) -> ResultRow {
         serde_json::from_value(serde_json::json!({
             "subject": subject, "variant": variant, "baseline": baseline, "ratio": ratio, "low": ratio, "high": ratio,
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(lines.len(), 7, "{text}");
         assert!(lines.iter().all(|line| line.chars().count() <= 100), "{text}");
         let bar = |line: &str| line.chars().filter(|c| *c == '█').count();
-        // The largest ratio fills its bar, its square root half of it, and what is not faster has none.
+        // The largest ratio fills its bar, its square root fills half, and a row that is not faster has none.
         assert!(lines[0].starts_with("MAYO-1 sign ") && lines[0].ends_with("×31.0 over portable"), "{text}");
         assert_eq!((bar(lines[0]), bar(lines[1])), (BAR / 2, BAR), "{text}");
         assert!(lines[3].contains("over one core, cannot tell") && bar(lines[3]) == 0, "{text}");

@@ -1,4 +1,4 @@
-//! `lanework tune`: what wins here, kept.
+//! `lanework tune`: finds what is fastest here, and keeps it.
 #![forbid(unsafe_code)]
 
 mod device;
@@ -25,13 +25,13 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
         return Err(Failure::input(format!("no subject matches '{}'", args.what))
             .help("`lanework bench all --list` shows them"));
     }
-    // What no command does is raced by `bench` alone.
+    // An operation that no command performs is raced only by `bench`.
     let races: Vec<(Job, Race)> = subjects
         .iter()
         .filter_map(|subject| Some((Job::of_path(subject.path())?, race_of(subject))))
         .collect();
     if races.is_empty() {
-        return Err(Failure::input(format!("nothing to tune: no command does '{}'", args.what))
+        return Err(Failure::input(format!("nothing to tune: no command performs '{}'", args.what))
             .help("`lanework bench` races it"));
     }
     let (jobs, races): (Vec<Job>, Vec<Race>) = races.into_iter().unzip();
@@ -45,7 +45,7 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
         let rows: Vec<&ResultRow> = record.results.iter().filter(|r| r.subject == race.subject).collect();
         match choose(&race.baseline, &rows) {
             Some(choice) => profile.choices.insert(*job, choice),
-            // The race could not tell, so nothing is kept, neither from now nor from before: the default stands.
+            // The race could not tell, so no choice is kept, neither a new nor an old one: the default applies.
             None => profile.choices.remove(job),
         };
         if devices.is_empty() {
@@ -88,7 +88,7 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
                 };
                 println!("{job}: {} ({} over {}){threads}", c.backend, table::times(c.ratio), race.baseline);
             }
-            None => println!("{job}: cannot tell, so the default stands"),
+            None => println!("{job}: cannot tell, so the default applies"),
         }
         if let Some(choice) = profile.devices.get(job).and_then(|all| all.of(&devices)) {
             println!("{job} on {}: {}", context.device, choice.told());
@@ -105,7 +105,7 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
     Ok(Outcome::Yes)
 }
 
-/// The devices that were asked for, as a profile knows them.
+/// The devices that were asked for, as a profile identifies them.
 fn devices(session: &Session) -> Result<Vec<DevicePrint>, Failure> {
     if !session.context.device.is_asked() {
         return Ok(Vec::new());
@@ -115,12 +115,12 @@ fn devices(session: &Session) -> Result<Vec<DevicePrint>, Failure> {
     Ok(DevicePrint::of(opened.iter().map(lanework_cuda::Device::card)))
 }
 
-/// What more threads must be able to gain, or one serves as well and leaves the other cores alone.
+/// The least gain for more threads; below it, one thread does as well and leaves the other cores alone.
 const WORTH_IT: f64 = 1.05;
 
-/// The backend with the best ratio among those that are faster than the baseline beyond doubt; the baseline where every
-/// other is no faster beyond doubt; nothing where that cannot be told, for then the default is the better guess. Fewer
-/// threads than there are cores (0: all of them) only where the races could tell.
+/// The backend with the best ratio among those that are faster than the baseline beyond doubt. The baseline if every other
+/// is, beyond doubt, not faster. None if that cannot be told: then the default is the better guess. Fewer threads than
+/// cores (0: all of them) only if the races could tell.
 fn choose(baseline: &str, rows: &[&ResultRow]) -> Option<Choice> {
     let single = |r: &&&ResultRow| !r.variant.contains('+');
     let best = rows
@@ -159,7 +159,7 @@ fn choose(baseline: &str, rows: &[&ResultRow]) -> Option<Choice> {
 mod tests {
     use super::*;
 
-    /// The same that took so many nanoseconds.
+    /// The row with another median, in nanoseconds.
     pub(super) fn timed(row: ResultRow, median: f64) -> ResultRow {
         ResultRow { median, ..row }
     }

@@ -17,12 +17,12 @@ use crate::profile::Profile;
 
 /// One run of the command.
 pub(crate) struct Session {
-    /// What races and studies need of it.
+    /// The part that races and studies need.
     lab: lanework_study::Session,
-    /// The profile, if there is one for this machine; a damaged one stops the jobs that read it, and them alone.
+    /// The profile, if there is one for this machine; a damaged one stops only the jobs that read it.
     pub(crate) profile: Result<Option<Profile>, Failure>,
     pub(crate) style: Style,
-    /// What was warned of so far.
+    /// Warnings so far.
     warnings: Mutex<Vec<Message>>,
 }
 
@@ -64,7 +64,7 @@ impl Session {
         lanework_suite::known(&context.settings).map_err(|unknown| {
             Failure::input(&unknown).help(format!("choose one of {}", unknown.known.join(", ")))
         })?;
-        // A device is an axis of its own; its name among the backends' asks for it all the same.
+        // Devices are chosen separately, but naming one as a backend selects it too.
         if context.settings.unforce(CUDA) {
             context.device = DeviceChoice::Cuda(Vec::new());
         }
@@ -93,7 +93,7 @@ impl Session {
         })
     }
 
-    /// Warns of something that stops nothing, once: on standard error, or in the report's list under `--json`.
+    /// Gives a warning once: on standard error, or in the report's list under `--json`.
     pub(crate) fn warn(&self, warning: Message) {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         if warnings.contains(&warning) {
@@ -105,8 +105,7 @@ impl Session {
         warnings.push(warning);
     }
 
-    /// A report with what was warned of: a list called `warnings` of objects like those of errors, which is there only if there is
-    /// something in it.
+    /// A report with its warnings: a list called `warnings` of objects like those of errors, present only if it is not empty.
     pub(crate) fn with_warnings(&self, mut report: serde_json::Value) -> serde_json::Value {
         let warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(object), false) = (report.as_object_mut(), warnings.is_empty()) {
@@ -117,7 +116,7 @@ impl Session {
     }
 }
 
-/// A setting that cannot be read, and how it is written.
+/// A setting that cannot be read, and how to write it.
 fn setting(place: &str, e: &SettingsError) -> Failure {
     match e {
         SettingsError::Backend(entry) => Failure::input(format!("{place}: cannot read '{entry}'"))
@@ -139,18 +138,17 @@ pub(crate) fn no_terminal(output: Option<&Path>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The shell's status of a program that a closed pipe ended.
+/// The shell's status for a program that a closed pipe ended.
 pub(crate) const CLOSED_PIPE: i32 = 141;
 
-/// Rust's `println!` panics where standard output cannot be written. A reader that stops early (`head`) is no error of
-/// ours and ends the command quietly, with the shell's usual status; anything else, a full disk say, is an error that
-/// says what it is.
+/// Rust's `println!` panics if standard output cannot be written. A reader that stops early (`head`) is not an error and
+/// ends the command quietly, with the shell's usual status. Anything else, such as a full disk, is reported as an error.
 pub(crate) fn end_without_panic_on_closed_streams() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         let text = info.payload().downcast_ref::<String>().map_or("", String::as_str);
         let Some(why) = text.strip_prefix("failed printing to ") else { return default(info) };
-        // The hook gets the sentence only; the number in it is EPIPE's.
+        // The hook gets only the sentence; the number in it is EPIPE's.
         if why.contains("(os error 32)") {
             std::process::exit(CLOSED_PIPE);
         }
@@ -159,12 +157,12 @@ pub(crate) fn end_without_panic_on_closed_streams() {
     }));
 }
 
-/// An argument as records keep it: where one was stored says nothing of how it was made, and is a folder of somebody's machine.
+/// An argument as records keep it: where a record was stored does not affect its figures, and is a folder on somebody's machine.
 fn placeless(argument: String) -> String {
     if argument.starts_with("--save=") { "--save".to_owned() } else { argument }
 }
 
-/// The command as a line for a shell: arguments that a shell would read otherwise are quoted.
+/// The command as a line for a shell: arguments that a shell would interpret are quoted.
 fn command_line(arguments: impl Iterator<Item = String>) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_=+,./:@%".contains(c);
     let quoted = |a: String| {

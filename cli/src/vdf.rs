@@ -67,7 +67,7 @@ fn members(object: serde_json::Value) -> serde_json::Map<String, serde_json::Val
     }
 }
 
-/// Where a result goes, open before the work begins.
+/// Where a result goes, opened before the work begins.
 struct Output<'a> {
     args: &'a OutputArgs,
     sink: Sink<'a>,
@@ -106,7 +106,7 @@ impl<'a> Output<'a> {
         self.sink.put(&bytes)
     }
 
-    /// Whether standard output is free for people.
+    /// Whether the result leaves standard output free.
     fn is_elsewhere(&self) -> bool {
         self.args.output.as_deref().is_some_and(|path| path != Path::new("-"))
     }

@@ -1,5 +1,5 @@
-//! What the command reads and writes, in every primitive: nothing is written over what is read, files have the rights that
-//! their owner wants, pairs belong together, and no result is lost.
+//! What the command reads and writes, in every primitive: no input is overwritten, files have the permissions that their
+//! owner wants, pairs belong together, and no result is lost.
 #![cfg(unix)]
 
 mod common;
@@ -16,7 +16,7 @@ const PAIR: [&str; 4] = ["--secret-key", "sk", "--public-key", "pk"];
 const NONCE: [&str; 2] = ["--nonce", "12def06b3c130a59"];
 const IV: [&str; 2] = ["--iv", "67bed654"];
 
-/// A key pair, a key of Magma's and two messages.
+/// A key pair, a Magma key and two messages.
 fn place() -> Place {
     let place = Place::new();
     yes(&place, &[&KEYGEN[..], &PAIR].concat());
@@ -27,7 +27,7 @@ fn place() -> Place {
     place
 }
 
-/// The command, started by a shell that does something about its streams or its mask first.
+/// The command, started by a shell that first changes its streams or its umask.
 fn through_shell(place: &Place, script: &str, args: &[&str]) -> Output {
     let command = place.command(args);
     let mut shell = Command::new("sh");
@@ -65,7 +65,7 @@ fn nothing_is_written_over_what_is_read() {
     };
     let chain = ["--challenge", "0a", "--bits", "512", "--iterations", "1000", "--force"];
     let cases: Vec<Vec<&str>> = vec![
-        // Two outputs that are one, also before either exists.
+        // Two outputs that are the same file, even before it exists.
         keygen("k", "k"),
         keygen("k", "./k"),
         keygen("k", "dir/../k"),
@@ -102,7 +102,7 @@ fn nothing_is_written_over_what_is_read() {
         assert!(stderr(&output).contains("are the same file"), "{args:?}: {}", stderr(&output));
         assert!(snapshot(&place) == before, "{args:?}: something was written");
     }
-    // The same by descriptors, where a shell has opened the files.
+    // The same by descriptors, for files that a shell has opened.
     for script in ["exec \"$0\" \"$@\" < m >> m", "exec \"$0\" \"$@\" 3<> m < m >&3"] {
         for args in
             [&magma(&["encrypt"], &[])[..], &[&sign[..], &["-"]].concat(), &[&sign[..], &["m"]].concat()]
@@ -124,7 +124,7 @@ fn snapshot(place: &Place) -> Vec<(String, Vec<u8>)> {
 fn one_stream_is_not_read_twice() {
     let place = place();
     let secret = place.get("sk");
-    // The key would be read to its end, and then the empty message be signed.
+    // The key would be read to its end, and then the empty message would be signed.
     for (key, message) in [("/dev/stdin", "-"), ("-", "/dev/stdin"), ("/dev/fd/0", "/dev/stdin"), ("-", "-")]
     {
         let output = place.fed(&["mayo", "sign", "--key", key, "-o", "s", message], &secret);
@@ -144,7 +144,7 @@ fn one_stream_is_not_read_twice() {
     ] {
         no(&place, args, 2, "standard input");
     }
-    // A file can be read twice, and /dev/null is the same for everybody.
+    // A file can be read twice, and /dev/null can be shared.
     assert_eq!(
         code(&place.run(&["magma", "mac", "--key-file", "key", "m", "m", "/dev/null", "/dev/null"])),
         0
@@ -176,7 +176,7 @@ fn outputs_have_the_rights_that_their_owner_wants() {
         run(&["magma", "decrypt", "--key-file", "key", "-o", "plain", "box"]);
         let modes = ["new-sk", "new-pk", "sig", "box", "plain"].map(mode);
         assert_eq!(modes, [0o600, public, public, public, 0o600], "under {mask}");
-        // What is replaced keeps its rights where they are stricter, and loses them where they are not.
+        // A replaced file keeps its permissions where they are stricter, and loses them where they are not.
         let set = |name: &str, mode| {
             fs::set_permissions(place.path(name), fs::Permissions::from_mode(mode)).expect("ours")
         };
@@ -252,7 +252,7 @@ fn a_result_is_not_lost_where_a_stream_is_closed() {
         assert!(stderr(&output).contains("standard output: closed"), "{args:?}: {}", stderr(&output));
     }
     assert_eq!(place.names(), ["key", "key2", "m", "m.sig", "m2", "pk", "sk"], "refused before any work");
-    // Thrown away on purpose, in both ways in which that is done, or not needed at all.
+    // Thrown away on purpose, in both usual ways, or not needed at all.
     for (script, args) in [
         ("exec \"$0\" \"$@\" >/dev/null", &["mayo", "sign", "--key", "sk", "m"][..]),
         ("exec \"$0\" \"$@\" 1<>/dev/null", &["mayo", "sign", "--key", "sk", "m"]),
@@ -262,7 +262,7 @@ fn a_result_is_not_lost_where_a_stream_is_closed() {
         let output = through_shell(&place, script, args);
         assert_eq!(code(&output), 0, "{script} {args:?}: {}", stderr(&output));
     }
-    // What is read from a closed stream is not the empty message.
+    // A closed stream is not read as the empty message.
     for args in [&["mayo", "sign", "--key", "sk", "-"][..], &["magma", "encrypt", "--key-file", "key"]] {
         let output = through_shell(&place, "exec \"$0\" \"$@\" <&-", args);
         assert_eq!((code(&output), output.stdout.len()), (2, 0), "{args:?}");
@@ -275,7 +275,7 @@ fn an_output_that_cannot_be_is_refused_before_the_work() {
     let place = place();
     fs::create_dir(place.path("sealed")).expect("a directory");
     fs::set_permissions(place.path("sealed"), fs::Permissions::from_mode(0o555)).expect("ours");
-    // Those whom rights do not stop can write there.
+    // A user whom permissions do not stop can write there.
     let locked = fs::write(place.path("sealed/try"), "").is_err();
     if !locked {
         eprintln!("skipped: a directory without the right to write, which does not stop this user");

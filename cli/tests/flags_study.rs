@@ -1,7 +1,7 @@
 //! The study `codegen-flags` over builds that are kept: bad input, builds that are not what they should be, and a race to its page.
 //!
-//! The builds here are scripts about this test's own command that say another thing of how they were built: what is raced is
-//! real, and no ratio is looked at.
+//! The builds here are scripts around this test's own command that report a different build: the races are real, and no ratio is
+//! checked.
 #![cfg(all(unix, feature = "study"))]
 
 mod common;
@@ -13,14 +13,14 @@ use std::sync::{Mutex, MutexGuard};
 use common::{Place, code, json, no, stderr, yes};
 use serde_json::Value;
 
-/// One test at a time: what one of them is writing, another one's child would have open, and no system runs what is open to be written.
+/// One test at a time: another test's child would inherit a file that is being written, and no system runs a file open for writing.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// A folder with the study, made short.
+/// A folder with a short version of the study.
 fn place() -> Place {
     let place = Place::new();
     fs::create_dir_all(place.path("studies/codegen-flags")).expect("a folder");
@@ -45,12 +45,12 @@ rounds = 8
     place
 }
 
-/// What the test's own command says of its build.
+/// What the test's own command reports about its build.
 fn own(place: &Place) -> Value {
     json(&place.run(&["--json", "doctor"]).stdout)["machine"]["build"].clone()
 }
 
-/// Keeps a build under that name which says `build` of itself. `first` are lines of its script before anything else.
+/// Keeps a build under that name that reports itself as `build`. `first` are the first lines of its script.
 fn keep(place: &Place, name: &str, build: &Value, first: &str) {
     let says = serde_json::json!({ "machine": { "build": build } });
     let script = format!(
@@ -85,12 +85,12 @@ fn bad_input_is_named() {
             ": an option of the study codegen-flags, not of lab-self-check",
         );
     }
-    // Nothing is kept, or nothing to race against.
+    // Nothing is kept, or there is nothing to race against.
     no(&place, &ASK, 3, "bin/release is not there");
     let plain = with(&own(&place), &[("opt_level", "3"), ("rustflags", "none")]);
     keep(&place, "release", &plain, "");
     no(&place, &ASK, 3, "bin/o1 is not there");
-    // No executable, and one that says nothing.
+    // Not an executable, and one that prints nothing.
     place.put("kept/bin/release", b"text");
     no(&place, &ASK, 3, "cannot be run");
     keep(&place, "release", &plain, "exit 0");
@@ -111,7 +111,7 @@ fn builds_that_are_others_or_check_otherwise_are_not_raced() {
     assert_eq!(code(&output), 3);
     let why = stderr(&output);
     assert!(why.contains("opt-level is '3' and not '1'") && why.contains("more than flags differ"), "{why}");
-    // A build whose checks end otherwise: its gate's count is changed on the way out.
+    // A build whose checks end differently: its gate's count is changed on the way out.
     let changed = format!(
         "case \"$*\" in *__race*) case \"$LANEWORK_LAB_ORDERS\" in *'\"gate_passed\":false'*) \
          '{}' \"$@\" | sed 's/\"passed\":[0-9]*/\"passed\":1/'; exit;; esac;; esac",

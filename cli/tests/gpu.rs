@@ -62,7 +62,7 @@ fn a_required_device_may_not_be_skipped() {
     assert_eq!(code(&output), 2);
 }
 
-/// The study's folder with less to do.
+/// The study's folder, with less to do.
 #[cfg(feature = "study")]
 fn study(place: &Place) {
     let folder = place.path("studies").join("mayo-gpu");
@@ -126,7 +126,7 @@ mod emulated {
         };
         assert_eq!(on(&signed).iter().sum::<u64>(), 5);
         assert!(on(&signed).iter().all(|&n| n > 0), "both had some");
-        // The CPU is content with them, and the devices with each other's, but not with one that was changed.
+        // The CPU accepts them, and each device accepts the other's, but not one that was changed.
         let verify = [&["mayo", "verify", "--key", "pk.pem"][..], &names].concat();
         assert_eq!(code(&place.run(&verify)), 0);
         place.put("d", b"other");
@@ -177,7 +177,7 @@ mod emulated {
             assert_eq!(code(&output), 0, "{}", stderr(&output));
             json(&output.stdout)["devices"][0]["on_device"].as_u64()
         };
-        // As if: three to start and one each there, two each here. They meet at three; a third of more is the CPU's.
+        // As if: three to start and one each on the device, two each on the CPU. They meet at three; of more, the CPU gets a third.
         let choice = &mut profile["devices"][subject][0];
         (choice["small"], choice["large"]) = (serde_json::json!([1, 4.0]), serde_json::json!([2, 5.0]));
         choice["cpu"] = 2.0.into();
@@ -188,8 +188,8 @@ mod emulated {
         profile["devices"][subject][0]["devices"][0]["program"] = "another".into();
         place.put("no-profile.json", profile.to_string().as_bytes());
         assert_eq!((on_device(&names[..2]), on_device(&names)), (Some(2), Some(4)));
-        // Two devices of which the second, a MiB smaller, was found to take three times as long: it gets a quarter of a batch,
-        // where half of it was its share before anybody knew.
+        // Two devices. The second, a MiB smaller, was found to take three times as long: it gets a quarter of a batch, instead of
+        // the half that it got before this was known.
         let shares = || {
             let args = ["--json", "--device", "emulated:2", "mayo", "verify", "--key", "pk.pem"];
             let output = place.run(&[&args[..], &names].concat());
@@ -211,7 +211,7 @@ mod emulated {
         assert_eq!(shares(), [Some(3), Some(1)]);
     }
 
-    /// A sanitizer of this exit code when it is told to use that tool; else it runs what it is given.
+    /// A sanitizer with this exit code for that tool; with any other, it runs the given command.
     #[cfg(feature = "study")]
     fn sanitizer(place: &Place, tool: &str) -> std::path::PathBuf {
         use std::os::unix::fs::PermissionsExt as _;
@@ -274,7 +274,7 @@ mod emulated {
         for (launch, in_flight) in [("4x4", "16"), ("2x2", "4")] {
             let row = rows.iter().find(|r| r.len() > 8 && r[1..4] == ["round3/mayo2", launch, in_flight]);
             let row = row.unwrap_or_else(|| panic!("{launch} is not in\n{text}"));
-            // It worked in its bytes; the clock of an emulated device stands still, and no rate is made of that.
+            // It used its bytes; the clock of an emulated device stands still, so there is no rate.
             assert!(number(row[4]) > 100_000.0, "{row:?}");
             assert_eq!(row[8], "-", "{row:?}");
         }

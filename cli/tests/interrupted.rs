@@ -31,7 +31,7 @@ fn whole(bytes: &[u8]) -> bool {
 
 type Check<'a> = dyn Fn(&[Option<Vec<u8>>], bool) + 'a;
 
-/// Sends each signal at moments over the whole run. `check` is given what the outputs hold afterwards, and whether the signal let
+/// Sends each signal at moments over the whole run. `check` gets what the outputs hold afterwards, and whether the signal let
 /// the command see it.
 fn sweep(
     place: &Place,
@@ -51,7 +51,7 @@ fn sweep(
             prepare();
             let mut child = start(place, args);
             std::thread::sleep(whole_run * (2 * moment + 1) / (2 * MOMENTS - 4));
-            // Not reaped yet, so that the number is its own.
+            // Not reaped yet, so the number is still its own.
             kill_process(Pid::from_child(&child), signal).expect("it is ours");
             let end = child.wait().expect("it ends");
             assert!(end.success() || end.signal() == Some(signal.as_raw()), "{args:?}: {end}");
@@ -70,8 +70,8 @@ fn sweep(
             check(&held, signal != Signal::KILL);
         }
     }
-    assert!(ended >= 4, "{ended} runs only were ended by a signal");
-    // The next run removes what was left.
+    assert!(ended >= 4, "only {ended} runs were ended by a signal");
+    // The next run removes leftovers.
     prepare();
     yes(place, args);
     let mut all: Vec<String> = [inputs, outputs].concat().iter().map(|&name| name.to_owned()).collect();
@@ -90,7 +90,7 @@ fn key_generation_leaves_two_keys_or_none() {
     };
     sweep(&place, &[], &["sk", "pk"], &args, &clear, &|held, seen| {
         assert!(held.iter().flatten().all(|key| whole(key)));
-        // Nothing stops SIGKILL between the two; the secret key is the first.
+        // SIGKILL can come between the two; the secret key is the first.
         assert!(held[0].is_some() == held[1].is_some() || (!seen && held[0].is_some()), "half a pair");
     });
     clear();
@@ -169,7 +169,7 @@ fn threads(child: &Child) -> Vec<String> {
 fn until(what: &str, mut done: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !done() {
-        assert!(begin.elapsed() < Duration::from_secs(60), "it never came that {what}");
+        assert!(begin.elapsed() < Duration::from_secs(60), "it never happened that {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -188,7 +188,7 @@ impl Prompt {
         grantpt(&master).expect("ours");
         unlockpt(&master).expect("ours");
         let name = ptsname(&master, Vec::new()).expect("it has a name").into_string().expect("text");
-        // Held open, and not this process's own.
+        // Held open, and not this process's controlling terminal.
         let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
         let terminal = rustix::fs::open(&*name, flags, rustix::fs::Mode::empty()).expect("it opens");
         let command = place.signalled(&[
@@ -220,7 +220,7 @@ impl Prompt {
         self.keyboard.write_all(keys).expect("a keyboard");
     }
 
-    /// The state of the command in the system's letters.
+    /// The state of the command, as the system's letter.
     fn state(&self) -> char {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("it is there");
         stat.rsplit(") ").next().and_then(|rest| rest.chars().next()).expect("a letter")
@@ -259,10 +259,10 @@ fn suspended_at_the_prompt_it_gives_the_echo_back_and_takes_it_again() {
     kill_process(Pid::from_child(&prompt.child), Signal::CONT).expect("it is ours");
     until("it asks again", || !prompt.echoes());
     prompt.press(b"a passphrase\n");
-    // The second question comes with a terminal emptied of what was typed before it.
+    // The second question discards what was typed before it.
     let mut shown = Vec::new();
     let mut piece = [0; 256];
-    while !String::from_utf8_lossy(&shown).contains("the same again: ") {
+    while !String::from_utf8_lossy(&shown).contains("passphrase again: ") {
         let n = prompt.keyboard.read(&mut piece).expect("a screen");
         shown.extend_from_slice(&piece[..n]);
     }

@@ -61,7 +61,7 @@ fn the_integers_are_checked_forced_and_refused() {
     let of = |b: &&serde_json::Value| b["primitive"] == "integer" && b["chosen"] == true;
     let names: Vec<_> = backends.iter().filter(of).map(|b| b["backend"].clone()).collect();
     assert_eq!(names, ["portable"]);
-    // Not here, and nowhere.
+    // One that is not here, and one that exists nowhere.
     #[cfg(target_arch = "x86_64")]
     assert_eq!(chosen("adx", "adx").status.code(), Some(3));
     assert_eq!(chosen("gfni", "").status.code(), Some(2));
@@ -87,7 +87,7 @@ fn a_required_backend_that_is_masked_fails_the_check() {
 fn a_race_gives_the_schema() {
     let output = lanework(&[
         "--json",
-        // Batches run on the backend chosen, here the one that every machine has.
+        // Batches run on the chosen backend, here the one that every machine has.
         "--backend",
         "portable",
         "bench",
@@ -190,7 +190,7 @@ fn a_race_can_be_shown_as_clusters() {
     assert!(text.starts_with("magma/ctr/16: ") && text.contains(" for 1,000 operations"), "{text}");
     for name in ["portable (baseline), ", "avx2, "] {
         let of = text.split(name).nth(1).unwrap_or_else(|| panic!("{name} is not in {text}"));
-        // "99%: 11719", and that no share of them is lost.
+        // "99%: 11719", and no share is lost.
         let (share, cycles) = of.lines().nth(1).and_then(|l| l.split_once("%: ")).expect("a cluster");
         assert!(share.parse::<u64>().is_ok_and(|s| s <= 100), "{of}");
         assert!(cycles.parse::<u64>().is_ok_and(|c| c > 1000), "{of}");
@@ -217,7 +217,7 @@ fn who_could_not_race_is_told_by_the_exit_code() {
     assert_eq!(clusters.status.code(), Some(3));
     let said = String::from_utf8_lossy(&clusters.stdout).into_owned();
     assert!(said.starts_with("not here: magma/ctr/16 avx512"), "{said}");
-    // Values alone have no place for reasons.
+    // CSV has no place for reasons.
     let values = Command::new(env!("CARGO_BIN_EXE_lanework"))
         .args(["bench", "vdf/1024/square", "--csv", "--seconds", "0.3", "--launches", "1"])
         .env("LANEWORK_MASK", "adx,avx512f")
@@ -226,7 +226,7 @@ fn who_could_not_race_is_told_by_the_exit_code() {
         .expect("the command runs");
     assert_eq!((values.status.code(), values.stdout.iter().filter(|b| **b == b'\n').count()), (Some(3), 1));
     assert!(String::from_utf8_lossy(&values.stderr).contains("nothing raced"));
-    // Of several, those that are here race.
+    // Of several, the available ones race.
     assert_eq!(run(&["bench", "magma/ctr/16"], "portable").status.code(), Some(0));
 }
 
@@ -252,7 +252,7 @@ fn a_record_that_could_not_be_stored_is_not_measured() {
     }
 }
 
-/// A worker that outlived its race would go on measuring beside whatever comes next.
+/// A worker that outlived its race would go on measuring during whatever comes next.
 #[cfg(target_os = "linux")]
 #[test]
 fn workers_end_with_their_race() {
@@ -276,7 +276,7 @@ fn workers_end_with_their_race() {
     let status = format!("/proc/{}/stat", worker().expect("a worker"));
     race.kill().expect("killed");
     race.wait().expect("waited for");
-    // One that was not waited for has ended nevertheless.
+    // A process that was not waited for has ended all the same.
     let ended = || std::fs::read_to_string(&status).map_or(true, |s| s.contains(") Z "));
     assert!(waited(&ended), "{status} is still there");
 }

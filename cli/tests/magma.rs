@@ -90,7 +90,7 @@ fn small_chunks_and_what_the_library_makes() {
     }
 }
 
-/// Every fault: the pipe gets the verified beginning only, the file does not appear, and the message says what is wrong.
+/// Every fault: the pipe gets only the verified beginning, the file does not appear, and the message says what is wrong.
 #[test]
 fn damage_is_refused_and_only_the_verified_beginning_given_out() {
     let text = message(5 * 65_536 + 100);
@@ -166,14 +166,14 @@ fn headers_are_looked_at_first() {
         assert!(stderr(&output).contains(says), "byte {at}: {}", stderr(&output));
         assert!(output.stdout.is_empty());
     }
-    // The beginning of a container, whatever is missing of it, is refused as a damaged one is.
+    // A cut container, wherever it is cut, is refused as a damaged one is.
     for length in [0, 7, 8, 47, 48, 79] {
         let output = place.fed(&["magma", "decrypt", "--key-file", "key"], &sealed[..length]);
         assert_eq!(code(&output), 1, "{length}: {}", stderr(&output));
         assert!(stderr(&output).contains("cut short"), "{}", stderr(&output));
         assert!(output.stdout.is_empty());
     }
-    // Three bytes of something else are no container.
+    // Three bytes of something else are not a container.
     let output = place.fed(&["magma", "decrypt", "--key-file", "key"], b"abc");
     assert_eq!(code(&output), 2, "{}", stderr(&output));
     place.put("other", &[7; 32]);
@@ -274,7 +274,7 @@ fn key_files_of_both_kinds_and_no_other() {
     assert_eq!(code(&place.run(&["magma", "encrypt", "text"])), 2, "a secret must be named");
 }
 
-/// What stops nothing is said once, on standard error or in the report; and a key that is as it should be says nothing.
+/// A warning is given once, on standard error or in the report; a proper key causes none.
 #[test]
 fn weak_and_shared_secrets_are_warned_of() {
     let place = place(b"text");
@@ -313,7 +313,7 @@ fn weak_and_shared_secrets_are_warned_of() {
     place.share("key", 0o600);
     let report = json(&encrypt(["--key-file", "key"], &["-o", "out", "--force", "--json"]).stdout);
     assert!(report.get("warnings").is_none(), "{report}");
-    // A file that is named twice is warned of once; each of the other jobs looks too.
+    // A file that is named twice gets one warning; each of the other jobs checks too.
     for (args, count) in [
         (&["mac", "--key-file", "zeros", "text"][..], 2),
         (&["seal", "--key-file", "zeros", "--nonce", "0000000000000001", "text"], 2),
@@ -323,12 +323,12 @@ fn weak_and_shared_secrets_are_warned_of() {
         let output = place.run(&[&["magma"], args].concat());
         assert_eq!(warnings(&output), count, "{args:?}: {}", stderr(&output));
     }
-    // A pipe has no mode to warn of.
+    // A pipe has no mode to warn about.
     let piped = place.fed(&["magma", "encrypt", "--key-file", "-", "text"], KEY.as_bytes());
     assert_eq!((code(&piped), stderr(&piped).as_str()), (0, ""));
 }
 
-/// A number of threads that no machine has is refused by every job, before it looks at anything else.
+/// Every job refuses a number of threads that no machine has, before it looks at anything else.
 #[test]
 fn threads_are_bounded() {
     let place = place(b"text");
@@ -352,7 +352,7 @@ fn threads_are_bounded() {
         let refused = place.run(&[job, &["--threads", "2305843009213693952"]].concat());
         assert!(stderr(&refused).contains("0..=1024"), "{}", stderr(&refused));
     }
-    // So is one that stands in the profile.
+    // So is one in the profile.
     let choices =
         serde_json::json!({ "magma/ctr/16": { "backend": "portable", "ratio": 1.0, "threads": 1025 } });
     let machine = serde_json::json!({ "cpu": "", "features": "", "cores": 1 });
@@ -441,7 +441,7 @@ fn what_does_not_go_together_is_refused_with_a_remedy() {
         (&["ecb", "--hazmat", "--iv", "00"], "--iv: ECB has no initialisation vector\nhelp: leave it out"),
         (&["ctr"], "--iv HEX"),
         (&["ctr", "--iv", "0011"], "--iv: the IV or nonce has 2 bytes"),
-        (&["ctr", "--iv", "0"], "1 digits, two make a byte"),
+        (&["ctr", "--iv", "0"], "1 digits, expected two per byte"),
         (&["ctr", "--iv", "0x000001"], "character 2 is not a hexadecimal digit"),
         (&["cbc", "--iv", "00112233"], "multiple of 8"),
         (
@@ -470,7 +470,7 @@ fn what_does_not_go_together_is_refused_with_a_remedy() {
     let word =
         place.run(&["magma", "encrypt", "--passphrase-file", "text", "--mode", "ctr", "--iv", "00000001"]);
     assert_eq!(code(&word), 2, "a bare mode takes a key");
-    // A mode's options without the mode would be ignored, and are refused instead.
+    // A mode's options without the mode are refused rather than ignored.
     assert_eq!(code(&place.run(&["magma", "encrypt", "--key-file", "key", "--iv", "00000001", "text"])), 2);
     for job in ["encrypt", "decrypt"] {
         for option in [&["--sbox", "z"][..], &["--meshing"], &["--key-limit", "100"]] {
@@ -536,7 +536,7 @@ fn a_key_has_a_limit_unless_told_otherwise() {
         let made = place.run(&[&ctr[..], &["--force", "--key-limit", enough]].concat());
         assert_eq!(code(&made), 0, "{}", stderr(&made));
     }
-    // The default: a file of 2^28 bytes and one, which takes no room.
+    // The default limit: a file of 2^28 + 1 bytes, which takes no room.
     let file = fs::File::create(place.path("large")).expect("a file");
     file.set_len((1 << 28) + 1).expect("a sparse file");
     let args =
@@ -546,7 +546,7 @@ fn a_key_has_a_limit_unless_told_otherwise() {
     assert!(stderr(&refused).contains("268435456"), "{}", stderr(&refused));
 }
 
-/// A file says how long it is: what a bare mode would refuse on the way is refused before a pipe has got a byte.
+/// The length of a file is known: what a bare mode would refuse on the way is refused before a pipe has got a byte.
 #[test]
 fn known_lengths_are_judged_before_anything_is_written() {
     let place = place(&message(2_000_000));
@@ -575,7 +575,7 @@ fn known_lengths_are_judged_before_anything_is_written() {
     ];
     for (mode, more, says) in cases {
         for job in ["encrypt", "decrypt"] {
-            // What is appended is appended by encryption; a ciphertext of so many bytes fits.
+            // Only encryption appends padding; a ciphertext of this length fits.
             if job == "decrypt" && mode.contains(&"--padding") {
                 continue;
             }
@@ -583,13 +583,13 @@ fn known_lengths_are_judged_before_anything_is_written() {
             common::no(&place, &args, 2, says);
         }
     }
-    // A pipe shows its length at its end: what is out by then is out, as the help says.
+    // A pipe shows its length at its end: output written by then stays, as the help says.
     let text = place.get("text");
     let ctr = ["magma", "encrypt", "--key-file", "key", "--mode", "ctr", "--iv", "00000001"];
     let late = place.fed(&[&ctr[..], &limit].concat(), &text);
     assert_eq!(code(&late), 2, "{}", stderr(&late));
     assert!(!late.stdout.is_empty() && late.stdout.len() < text.len());
-    // Standard input that somebody has read from before is as long as what is left of it.
+    // The length of partly read standard input is what is left of it.
     let mut rest = fs::File::open(place.path("text")).expect("a file");
     rest.read_exact(&mut [0; 1_500_000]).expect("a beginning");
     let args = [&ctr[..], &["--key-limit", "500000"]].concat();
@@ -607,7 +607,7 @@ fn outputs_appear_whole_or_not_at_all() {
     let refused = encrypt("there", &[]);
     assert_eq!(code(&refused), 2);
     assert!(
-        stderr(&refused).contains("there: exists already\nhelp: --force replaces it"),
+        stderr(&refused).contains("there: already exists\nhelp: --force replaces it"),
         "{}",
         stderr(&refused)
     );
@@ -625,7 +625,7 @@ fn outputs_appear_whole_or_not_at_all() {
     assert_eq!(code(&missing), 2);
     assert!(stderr(&missing).contains("absent: No such file"), "{}", stderr(&missing));
     assert_eq!(place.names(), ["key", "text", "there"]);
-    // A file does not replace itself: the only copy of a plaintext would be one under a key that may be lost.
+    // A file does not replace itself: the only copy of a plaintext would be under a key that may be lost.
     let itself = encrypt("text", &["--force"]);
     assert_eq!(code(&itself), 2);
     assert!(stderr(&itself).contains("text and text are the same file"), "{}", stderr(&itself));
@@ -662,7 +662,7 @@ fn full_disks_and_closed_pipes() {
     }
 }
 
-/// More than the command may hold, through a pipe that is not read: what it holds then is all that it ever holds.
+/// More than the command may hold, through a pipe that is not read: the memory used then is its maximum.
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_does_not_grow_with_the_stream() {
@@ -672,7 +672,7 @@ fn memory_does_not_grow_with_the_stream() {
     let args = ["magma", "encrypt", "--key-file", "key", "--threads", "16", "large"];
     let mut child = place.command(&args).stdout(Stdio::piped()).spawn().expect("it runs");
     let mut out = child.stdout.take().expect("a pipe");
-    // All but more than a pipe holds, so that the command cannot have ended.
+    // All but more than a pipe holds, so the command cannot have ended.
     let total = LENGTH + LENGTH / 65_536 * 8 + HEADER as u64;
     let read =
         std::io::copy(&mut out.by_ref().take(total - 4_000_000), &mut std::io::sink()).expect("reading");

@@ -76,7 +76,7 @@ fn a_message_that_is_not_authentic_gives_nothing_out() {
     assert_eq!(place.names(), ["key", "text"], "nothing appears and nothing is left behind");
 }
 
-/// What is shorter than it can be is refused as what is damaged, with the exit code of both.
+/// Input that is too short is refused like damaged input, with the same exit code.
 #[test]
 fn what_is_cut_short_is_refused() {
     let place = place(b"");
@@ -130,7 +130,7 @@ fn bad_arguments_of_a_message_say_which() {
         assert!(stderr(&refused).contains("536870911"), "{}", stderr(&refused));
     }
     assert_eq!(place.names(), ["key", "large", "text"]);
-    // More than one key shall see, unless its owner says so.
+    // More than a key may process, unless its owner allows it.
     large.set_len((1 << 28) + 1).expect("a sparse file");
     let refused = place.run(&sealing("seal", &["large", "-o", "out"]));
     assert_eq!(code(&refused), 2);

@@ -19,7 +19,7 @@ fn lanework_fed(dir: &Path, args: &[&str], input: &[u8]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the command starts");
-    // A child that refuses its arguments closes the pipe before it has read: that is its right.
+    // A child that refuses its arguments may close the pipe before it has read.
     let _ = child.stdin.take().expect("a pipe").write_all(input);
     child.wait_with_output().expect("the command ends")
 }
@@ -195,14 +195,14 @@ fn pipes_and_links_are_written_through_and_never_replaced() {
     use std::os::unix::fs::{FileTypeExt, symlink};
     let dir = with_keys("mayo2", "3");
     let at = |name: &str| dir.path().join(name);
-    // A device's stand-in that needs no rights to make.
+    // A stand-in for a device that needs no privileges to make.
     assert!(Command::new("mkfifo").arg(at("pipe")).status().expect("mkfifo runs").success());
-    // Open at both ends, so that neither side waits for the other, whatever the command does.
+    // Open at both ends, so neither side waits for the other, whatever the command does.
     let mut ends = fs::OpenOptions::new().read(true).write(true).open(at("pipe")).expect("the pipe opens");
     let args = ["mayo", "sign", "--key", "sk.pem", "text", "--force", "-o"];
     let signed = lanework(dir.path(), &[args.as_slice(), &["pipe"]].concat());
     let still_a_pipe = fs::metadata(at("pipe")).expect("it is there").file_type().is_fifo();
-    assert!(still_a_pipe, "an output that is no file was replaced by one");
+    assert!(still_a_pipe, "an output that is not a file was replaced by one");
     assert_eq!(code(&signed), 0, "{}", stderr(&signed));
     std::io::Read::read_exact(&mut ends, &mut [0; 239]).expect("a signature is in the pipe");
 
@@ -291,7 +291,7 @@ fn a_damaged_profile_stops_what_reads_it_and_nothing_else() {
     assert!(String::from_utf8_lossy(&doctor.stdout).contains("damaged"), "the doctor does not say so");
 }
 
-/// `keygen` writes the secret key for its owner alone; a copy that others may read is used, and warned of.
+/// `keygen` makes the secret key readable only by its owner; a copy that others may read is used, with a warning.
 #[cfg(unix)]
 #[test]
 fn a_shared_secret_key_is_warned_of() {

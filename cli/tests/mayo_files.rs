@@ -20,7 +20,7 @@ fn with(files: &[&str]) -> Place {
     place
 }
 
-/// What stands beside a file whose signature is not valid.
+/// The verdict on a file whose signature is not valid.
 const REFUSED: &str = "SIGNATURE REFUSED: the signature is not valid for this message and key";
 
 #[test]
@@ -36,7 +36,7 @@ fn a_signature_of_another_set_names_both_sets_and_the_key() {
             "wrong public key: {public} holds {name}, the signature in a.sig has the length of MAYO-2 round 3"
         );
         no(&place, &["mayo", "verify", "--key", &public, "--signature", "a.sig", "a"], 2, &says);
-        // Among others it is that file's own verdict.
+        // Among other files, it is the verdict on that file.
         let output = place.run(&["--json", "mayo", "verify", "--key", &public, "a", "b"]);
         assert_eq!(code(&output), 2);
         assert_eq!(json(&output.stdout)["results"][0]["why"], says);
@@ -57,7 +57,7 @@ fn every_file_gets_its_verdict_and_the_worst_decides() {
     let valid = |name: &str| format!("{name}: signature is valid\n");
     let refused = [valid("a"), valid("b"), format!("c: {REFUSED}\n"), valid("d"), valid("e")];
     assert_eq!(stdout(&output), refused.concat());
-    // One that is too short, one that is too long, one whose file is not there: the others are judged all the same.
+    // One that is too short, one that is too long, one whose file is missing: the others are checked all the same.
     place.put("b.sig", &place.get("b.sig")[..238]);
     place.put("d.sig", &[place.get("d.sig"), vec![0]].concat());
     fs::remove_file(place.path("e")).expect("it was there");
@@ -91,7 +91,7 @@ fn a_file_that_is_named_twice_is_refused_before_anything_is_signed() {
             assert_eq!(place.names(), before);
         }
     }
-    // One that is there already, the last of all.
+    // One that exists already, the last of all.
     place.put("c.sig", b"old");
     no(&place, &["mayo", "sign", "--key", "sk.pem", "a", "b", "c"], 2, "c.sig");
     assert!(!place.names().contains(&"a.sig".to_owned()));
@@ -115,7 +115,7 @@ fn in_little_memory(place: &Place, args: &[&str], input: &str) -> Output {
 #[test]
 fn messages_and_signatures_of_any_size_take_little_memory() {
     let place = with(&["small"]);
-    // Holes: the disk holds nothing of them.
+    // Sparse files: they take no disk space.
     for name in ["large", "larger"] {
         let file = fs::File::create(place.path(name)).expect("a file");
         file.set_len(if name == "large" { 256 << 20 } else { 300 << 20 }).expect("a long file");
@@ -128,7 +128,7 @@ fn messages_and_signatures_of_any_size_take_little_memory() {
     let signature = good(run(&["sign", "--key", "sk.pem", "large"], "small"));
     place.put("large.sig", &signature);
     good(run(&["verify", "--key", "pk.pem", "--signature", "large.sig", "-"], "large"));
-    // A batch, in which one message is not the one that was signed.
+    // A batch in which one message is not the one that was signed.
     good(run(&["sign", "--key", "sk.pem", "--threads", "1", "larger", "small"], "small"));
     let longer = fs::OpenOptions::new().write(true).open(place.path("large")).expect("a file");
     longer.set_len((256 << 20) + 1).expect("a longer file");
@@ -136,7 +136,7 @@ fn messages_and_signatures_of_any_size_take_little_memory() {
     assert_eq!(code(&output), 1, "{}", stderr(&output));
     let expected = format!("large: {REFUSED}\nlarger: signature is valid\nsmall: signature is valid\n");
     assert_eq!(stdout(&output), expected);
-    // A signature without an end is read no further than a signature's length.
+    // An endless signature is read no further than a signature's length.
     let endless = run(&["verify", "--key", "pk.pem", "--signature", "/dev/zero", "small"], "small");
     assert_eq!(code(&endless), 2, "{}", stderr(&endless));
     let why = stderr(&endless);
@@ -154,7 +154,7 @@ fn a_name_cannot_write_a_verdict_of_its_own() {
     assert_eq!(code(&output), 1);
     let escaped = r"a: signature is valid\nb\u{1b}[2K\r";
     assert_eq!(stdout(&output), format!("{escaped}: {REFUSED}\nc: signature is valid\n"));
-    // In a reason that names it, in other commands too.
+    // The same in a reason that names it, and in other commands.
     fs::remove_file(place.path(sly)).expect("it was there");
     for args in [
         &["mayo", "sign", "--key", "sk.pem", sly][..],
@@ -208,7 +208,7 @@ fn bytes_go_to_a_terminal_only_when_asked_for() {
     let mut shown = [0; 512];
     let count = rustix::io::read(&controller, &mut shown[..]).expect("bytes on the terminal");
     assert!(count >= 200, "{count} bytes");
-    // Elsewhere nothing changes.
+    // Other outputs do not change.
     let mut command = place.command(&[&sign[..], &["-o", "text.sig"]].concat());
     assert_eq!(code(&command.stdout(terminal()).output().expect("it runs")), 0);
     assert_eq!(place.get("text.sig").len(), 239);
@@ -236,7 +236,7 @@ fn help_says_what_each_round_writes() {
                 "{help}"
             );
         } else {
-            // The labels of RFC 7468 for what help calls PKCS#8 and SPKI.
+            // The labels of RFC 7468 for what the help calls PKCS#8 and SPKI.
             assert_eq!((secret.as_str(), public.as_str()), ("PRIVATE KEY", "PUBLIC KEY"));
             assert!(help.contains("Round 2: PKCS#8") && help.contains("Round 2: SPKI"), "{help}");
         }

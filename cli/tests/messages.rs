@@ -34,7 +34,7 @@ const CASES: [(&[&str], i32, &str, &str); 26] = [
     (
         &["magma", "encrypt", "--key-file", "key", "text", "-o", "short"],
         2,
-        "short: exists already",
+        "short: already exists",
         "--force",
     ),
     (&["magma", "encrypt", "--key-file", "key", "text", "-o", "absent/x"], 2, "no directory absent", "mkdir"),
@@ -90,7 +90,7 @@ fn a_refusal_says_what_is_wrong_and_what_to_do() {
         }
         // The same two fields under --json.
         let output = place.run(&[&["--json"], args].concat());
-        // Beside the result, where standard output is for that.
+        // On standard error if standard output is for the result.
         let object = json(if output.stdout.is_empty() {
             output.stderr.split(|byte| *byte == b'\n').next().expect("a line")
         } else {

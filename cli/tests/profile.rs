@@ -1,4 +1,4 @@
-//! What `tune` keeps reaches the command that does the job: for every job there is.
+//! What `tune` keeps reaches the command that does the job, for every job there is.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -43,7 +43,7 @@ fn words(job: Job) -> Vec<&'static str> {
     .collect()
 }
 
-/// Keys, texts and what was made of them, for MAYO with this set.
+/// Keys, texts, and what was made from them, for MAYO with this set.
 fn prepared(set: &str) -> Place {
     let place = Place::new();
     let (name, round) = set.split_once(" round ").expect("a set and a round");
@@ -70,7 +70,7 @@ fn prepared(set: &str) -> Place {
     place
 }
 
-/// A profile of this machine that holds nothing, as `tune` writes it.
+/// An empty profile of this machine, as `tune` writes it.
 fn empty(place: &Place) -> Value {
     yes(place, &["tune", "magma/ctr/16", "--seconds", "0.1", "--launches", "1"]);
     let mut profile = json(&place.get("no-profile.json"));
@@ -145,7 +145,7 @@ fn every_job_reads_its_choice() {
             for threads in [1, 3] {
                 profile["choices"][&path]["threads"] = threads.into();
                 let ran = ran(place, &profile, &words);
-                // One file is one operation, whatever a batch would be spread over.
+                // One file is one operation, however many threads a batch would use.
                 let expected = if matches!(command, "mayo sign" | "mayo verify") { 1 } else { threads };
                 assert_eq!((&ran["backend"], &ran["threads"]), (&backend.into(), &expected.into()), "{path}");
             }
@@ -189,7 +189,7 @@ fn the_nearest_size_is_taken_and_other_jobs_are_not() {
     assert_eq!((&short["backend"], &long["backend"]), (&"portable".into(), &usual));
     // Only the long job's race was about threads.
     assert_eq!((&short["threads"], &long["threads"]), (&1.into(), &1.into()));
-    // What is asked for by name beats the profile.
+    // A backend asked for by name beats the profile.
     let forced =
         ran(&place, &profile, &[&["--backend", "portable"], &ctr("long")[..], &["--threads", "2"]].concat());
     assert_eq!((&forced["backend"], &forced["threads"]), (&"portable".into(), &2.into()));

@@ -54,7 +54,7 @@ fn changed(from: &Path, to: &str, change: impl FnOnce(&mut serde_json::Value)) -
     path
 }
 
-/// As if everything had once been that many times as good against its baseline.
+/// As if everything had once been that many times as fast against its baseline.
 fn once_better(value: &mut serde_json::Value, times: f64) {
     value["date"] = "2001-01-01T00:00:00Z".into();
     for row in value["results"].as_array_mut().expect("results") {
@@ -81,7 +81,7 @@ fn a_record_becomes_a_page() {
     assert_eq!(lanework(folder.path(), &["report"]).status.code(), Some(0));
     let page = std::fs::read_to_string(folder.path().join("report.html")).expect("a page");
     assert!(page.contains("<svg ") && page.contains("lanework bench magma/ctr/1024"));
-    // Not replaced unasked; a stranger's file is named.
+    // Not replaced unasked; a file that is not a record is named.
     assert_eq!(lanework(folder.path(), &["report"]).status.code(), Some(2));
     assert_eq!(lanework(folder.path(), &["report", "--force"]).status.code(), Some(0));
     std::fs::write(folder.path().join("bad.json"), "{\"schema\":9}").expect("written");
@@ -90,7 +90,7 @@ fn a_record_becomes_a_page() {
     assert!(text(&bad.stderr).contains("bad.json: the record has schema 9"), "{}", text(&bad.stderr));
 }
 
-/// A folder with one good record and two files that are none: whatever reads it does what it can, names the two, and exits 2.
+/// A folder with one good record and two other files: every command that reads it does what it can, names the two, and exits 2.
 #[test]
 fn files_that_cannot_be_read_are_named_and_hold_nothing_up() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -128,10 +128,10 @@ fn files_that_cannot_be_read_are_named_and_hold_nothing_up() {
     skipped(&json(&run(&["--json", "report"])));
     let page = std::fs::read_to_string(folder.path().join("report.html")).expect("a page");
     assert!(page.contains("lanework bench magma/ctr/1024"));
-    // Asked for by name it is an error alone.
+    // If it is asked for by name, there is only an error.
     let named = lanework(folder.path(), &["report", &bad.display().to_string(), "-o", "-"]);
     assert!(named.status.code() == Some(2) && named.stdout.is_empty());
-    // Nothing but such files is not nothing.
+    // A folder of only such files is not an empty folder.
     std::fs::remove_file(&record).expect("removed");
     run(&["report", "--force"]);
     let studies = folder.path().join("studies/broken");
@@ -142,7 +142,7 @@ fn files_that_cannot_be_read_are_named_and_hold_nothing_up() {
     assert!(text(&list.stderr).contains("broken/study.toml"), "{}", text(&list.stderr));
 }
 
-/// The pairs of the largest messages that a launch must have fit into no such budget.
+/// The pairs that a launch must have do not fit such a budget for the largest messages.
 #[test]
 fn launches_that_outrun_their_budget_are_one_line() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -231,18 +231,18 @@ fn a_planted_regression_is_raced_again_and_exits_1() {
     let folder = tempfile::tempdir().expect("a folder");
     let record = saved(folder.path());
     let check = ["--json", "history", "check", "--seconds", "0.5", "--launches", "1"];
-    // One record is no history.
+    // One record is not a history.
     let alone = lanework(folder.path(), &check);
     assert_eq!(alone.status.code(), Some(0), "{}", text(&alone.stdout));
     assert_eq!(json(&alone)["studies"], 0);
-    // Once a thousand times as good: the race, run again, cannot be that either.
+    // Once a thousand times as fast: the race, run again, cannot reach that either.
     let old = changed(&record, "old.json", |v| once_better(v, 1000.0));
     let found = lanework(folder.path(), &check);
     assert_eq!(found.status.code(), Some(1), "{}", text(&found.stdout));
     let answer = json(&found);
     assert_eq!(answer["regressions"], 1);
     assert_eq!(answer["suspects"][0]["again"]["step"]["verdict"], "slower");
-    // The same suspicion on another machine's records is none of this one's business.
+    // The same suspicion in another machine's records does not concern this one.
     std::fs::remove_file(&old).expect("removed");
     changed(&record, "old.json", |v| {
         once_better(v, 1000.0);
@@ -273,14 +273,14 @@ fn two_builds_are_raced_process_by_process() {
     let folder = tempfile::tempdir().expect("a folder");
     let record = saved(folder.path());
     changed(&record, "old.json", |v| once_better(v, 1000.0));
-    // The old executable is this very one: whatever looked worse, it is not, by a factor of a thousand at least.
+    // The old executable is this very one: it is not worse by a factor of a thousand.
     let old = env!("CARGO_BIN_EXE_lanework");
     let found = lanework(folder.path(), &["--json", "history", "check", "--old", old, "--seconds", "1"]);
     let answer = json(&found);
     assert_eq!(answer["suspects"][0]["again"]["how"], "both executables in pairs", "{answer}");
     let factor = answer["suspects"][0]["again"]["step"]["factor"].as_f64().expect("a factor");
     assert!((0.01..100.0).contains(&factor), "{factor}");
-    // What cannot be looked into is no clean bill: an old executable that is not there or none, a folder, a study, a race.
+    // What cannot be checked does not pass: an old executable that is missing or not Lanework, a folder, a study, a race.
     for (more, code, named) in [
         (["--old", "/no/such/file"], 2, "/no/such/file"),
         (["--old", "/bin/true"], 2, "not a Lanework binary"),
@@ -321,15 +321,15 @@ fn whole_processes_are_raced_behind_a_check() {
         (0..5).map(|_| memory()).find(|(_, peak)| peak["verdict"] != "void").expect("a race");
     assert_eq!((peak["unit"].as_str(), peak["verdict"].as_str()), (Some("KiB"), Some("slower")));
     assert_eq!(answer["processes"].as_array().map(Vec::len), Some(2));
-    // What fails, is not there, or says something else is not timed.
+    // A command that fails, is missing, or prints something else is not timed.
     assert_eq!(race(&["sh -c 'exit 3'"]).status.code(), Some(1));
     assert_eq!(race(&["/no/such/program"]).status.code(), Some(2));
     assert_eq!(race(&["echo x", "--same-output"]).status.code(), Some(1));
     assert_eq!(race(&["sh -c 'open"]).status.code(), Some(2));
-    // Nor is it pinned or spread, and what it could not be told is refused.
+    // Options that do not apply, such as pinning, are refused.
     assert_eq!(race(&["true", "--core", "0"]).status.code(), Some(2));
     assert_eq!(lanework(folder.path(), &["bench", "magma/ctr/16", "--same-output"]).status.code(), Some(2));
-    // Its standard error is not kept: it stays out of our own output, and out of our memory, which its peak would start at.
+    // A command's standard error is not kept: it stays out of our output, and out of our memory, which its peak would start at.
     let loud = "sh -c 'head -c 60000000 /dev/zero; echo loud >&2'";
     let heard = lanework(folder.path(), &["bench", "--seconds", "0.5", "--process", loud, loud]);
     assert_eq!(heard.status.code(), Some(0), "{}", text(&heard.stderr));

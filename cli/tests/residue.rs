@@ -1,4 +1,4 @@
-//! What commands leave of their keys in memory when they end: nothing, on the heap, the stacks or anywhere else.
+//! What commands leave of their keys in memory when they end: nothing on the heap, the stacks or anywhere else.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 mod common;
@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use common::{Place, yes};
 use lanework_leakage::residue::{Needles, Region, at_exit};
 
-/// The memory of a command that says yes.
+/// The memory of a command that succeeds.
 ///
-/// Nothing where the system forbids to look.
+/// None if the system forbids looking.
 fn memory(mut command: Command) -> Option<Vec<Region>> {
     command.stdout(Stdio::null()).stderr(Stdio::null());
     match at_exit(&mut command) {
@@ -36,7 +36,7 @@ fn found(needles: &Needles, memory: &[Region]) -> Vec<String> {
     places.collect()
 }
 
-/// The command leaves nothing of the secrets, and a shell that has read the same file does.
+/// The command leaves nothing of the secrets; a shell that has read the same file does.
 fn clean(place: &Place, needles: &Needles, args: &[&str], input: Option<&str>) {
     let stdin = || match input {
         Some(name) => Stdio::from(std::fs::File::open(place.path(name)).expect("a file")),
@@ -76,7 +76,7 @@ fn mayo_leaves_nothing_of_its_key() {
         place.put("text", b"attack at dawn");
         let keygen =
             ["mayo", "keygen", "--set", set, "--round", round, "--secret-key", "sk", "--public-key", "pk"];
-        // The key is known when it has been made, and its memory is looked at then.
+        // The key is known only once it is made; the memory is searched then.
         let Some(made) = memory(place.command(&keygen)) else { return };
         let pem = place.get("sk");
         let needles = of_pem(&pem);
@@ -86,7 +86,7 @@ fn mayo_leaves_nothing_of_its_key() {
         clean(&place, &needles, &["mayo", "sign", "--key", "-", "-o", "sig2", "text"], Some("sk"));
         place.put("text2", b"attack at noon");
         clean(&place, &needles, &["mayo", "sign", "--key", "sk", "text", "text2"], None);
-        // To a stream, whose buffer is another.
+        // To a stream, which has a different buffer.
         let to_stream = [
             "mayo",
             "keygen",
@@ -169,6 +169,6 @@ fn magma_leaves_nothing_of_its_keys() {
     );
     clean(&place, &needles, &[&["magma", "decrypt"], &by_words[..], &["out", "box"]].concat(), None);
     assert_eq!(place.get("out"), b"a short text");
-    // What all this is about still works.
+    // The commands still work.
     yes(&place, &["magma", "mac", "--key-file", "raw", "text"]);
 }

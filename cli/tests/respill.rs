@@ -52,7 +52,7 @@ fn slots_are_shown_with_their_suspects_and_homes() {
     );
     let text = String::from_utf8(yes(&place, &["respill", "analyse", "f.s"])).expect("text");
     assert!(text.contains("f (f.s:4)") && text.contains("line 7") && text.contains("xmm32"), "{text}");
-    // One function alone, and standard input.
+    // A single function, and standard input.
     let one = yes(&place, &["respill", "analyse", "f.s", "--function", "L_g", "--json"]);
     assert_eq!(json(&one)["functions"].as_array().map(Vec::len), Some(1));
     let piped = place.fed(&["respill", "analyse", "-", "--json"], TEXT.as_bytes());
@@ -63,7 +63,7 @@ fn slots_are_shown_with_their_suspects_and_homes() {
 fn texts_are_rewritten_and_otherwise_kept() {
     let place = Place::new();
     place.put("f.s", TEXT.as_bytes());
-    // What may be touched by the indexed store stays; the helper's slot moves, and the one that others call clears it.
+    // Slots that the indexed store may touch stay; the helper's slot moves, and the exported function clears it.
     let text = String::from_utf8(yes(&place, &["respill", "rewrite", "f.s", "--home", "mm"])).expect("text");
     assert!(text.contains("movq\t%rdi, 48(%rsp)\t# the pointer\n"), "{text}");
     assert!(text.contains("movq\t%rdi, %mm0") && text.contains("emms\n\tret\nL_g:"), "{text}");
@@ -79,7 +79,7 @@ fn texts_are_rewritten_and_otherwise_kept() {
         (object["moved"][0]["slot"].as_str(), object["checked"].as_bool()),
         (Some("L_g:-8"), Some(false))
     );
-    // What is checked has names, and so has what is not decided; nothing is checked of what was moved without asking.
+    // Checks have names, and so has what is not decided; slots moved with --naive are not checked.
     let said = yes(&place, &["respill", "rewrite", "f.s", "--home", "mm", "-o", "said.s"]);
     let said = String::from_utf8(said).expect("text");
     for part in [
@@ -95,7 +95,7 @@ fn texts_are_rewritten_and_otherwise_kept() {
         let help = String::from_utf8(yes(&place, ask)).expect("text");
         assert!(help.contains("liveness of the home: ") && help.contains("Not decided:"), "{help}");
     }
-    // The policy chooses: of one register, pointers alone.
+    // The policy chooses: only pointers.
     let only = ["respill", "rewrite", "f.s", "--naive", "--policy", "pointers", "--json", "-o", "p.s"];
     assert_eq!(json(&yes(&place, &only))["moved"][0]["slot"], "f:-24");
     // Nothing but what was asked for is in the directory.
@@ -132,14 +132,14 @@ fn bad_input_is_one_error_with_file_line_and_reason() {
     no(&place, &rewrite(&["--home", "ymm"]), 2, "no home 'ymm'");
     no(&place, &rewrite(&["--home", "mm:0"]), 2, "'0' is not a number of registers");
     no(&place, &rewrite(&["--slots", "f:-16"]), 1, "f:-16 stays: something else touches it");
-    no(&place, &rewrite(&["--slots", "-24"]), 2, "of no named function");
+    no(&place, &rewrite(&["--slots", "-24"]), 2, "no function named");
     no(&place, &rewrite(&["--slots", "f:-1000"]), 2, "'f' has no slot -1000");
-    no(&place, &rewrite(&["--slots", "f"]), 2, "names no slot");
+    no(&place, &rewrite(&["--slots", "f"]), 2, "is not a slot");
     let output = place.run(&rewrite(&["--json"]));
     assert_eq!((code(&output), json(&output.stdout)["exit"].as_u64()), (2, Some(2)));
     assert!(stderr(&output).contains("with -o"), "{}", stderr(&output));
     no(&place, &rewrite(&["-o", "nowhere/out.s"]), 2, "nowhere");
-    // A text without a function is none that nothing is found in.
+    // A text without a function is not a text in which nothing was found.
     place.put("none.s", b"f:\tmovq %rdi, -8(%rsp)\n\tret\n");
     for job in ["analyse", "rewrite", "lint"] {
         no(&place, &["respill", job, "none.s"], 2, "none.s: no function in it");
@@ -152,7 +152,7 @@ fn bad_input_is_one_error_with_file_line_and_reason() {
     no(&place, &["respill", "rewrite", "pushed.s"], 1, &format!("2 {why}"));
     let shown = String::from_utf8(yes(&place, &["respill", "analyse", "pushed.s"])).expect("text");
     assert!(shown.contains(why), "{shown}");
-    // Without an assembler nothing can be said, which is not the file's fault.
+    // Without an assembler there is no verdict, which is not the file's fault.
     let output = place
         .command(&["respill", "analyse", "f.s"])
         .env("LANEWORK_AS", "no-such-assembler")

@@ -8,7 +8,7 @@ use std::process::Command;
 use common::{Place, code, json, stderr};
 use lanework_respill::{Analysis, Program};
 
-/// A file that nobody here wrote: as a stranger would.
+/// A file that was not written by hand, as a user would have it.
 #[test]
 fn a_fresh_file_of_a_compiler_is_rewritten_and_checked() {
     let place = Place::new();
@@ -29,7 +29,7 @@ fn a_fresh_file_of_a_compiler_is_rewritten_and_checked() {
     let c = format!(
         "void mix(unsigned long *out, const unsigned long *in, unsigned long n) {{\n{load}  while (n--) {{\n{rounds}  }}\n{store}}}\n"
     );
-    // Padding that is run through is not told from instructions yet, so loops are not aligned.
+    // Padding that is run through is not yet distinguished from instructions, so loops are not aligned.
     let flags = "-O2 -fno-align-loops -fno-align-jumps -fno-align-labels";
     place.put("mix.c", c.as_bytes());
     let mut gcc = Command::new("gcc");
@@ -55,7 +55,7 @@ fn a_fresh_file_of_a_compiler_is_rewritten_and_checked() {
         assert_eq!(code(&output), 0, "{}{}", String::from_utf8_lossy(&output.stdout), stderr(&output));
         assert_eq!(code(&place.run(&["respill", "lint", &out, "--call", call])), 0);
     }
-    // Its `emms` taken out, the linter and the judge both say so.
+    // With its `emms` taken out, the linter and validation both report it.
     let text = String::from_utf8(place.get("mm.s")).expect("text");
     place.put("bad.s", text.replace("emms", "").as_bytes());
     let output = place.run(&["respill", "lint", "bad.s", "--call", call]);
@@ -64,7 +64,7 @@ fn a_fresh_file_of_a_compiler_is_rewritten_and_checked() {
     let output = place.run(&["respill", "validate", "mix.s", "bad.s", "--call", call, "--json"]);
     assert_eq!(code(&output), 1);
     assert!(json(&output.stdout)["reasons"].to_string().contains("missing-emms"), "{}", json(&output.stdout));
-    // The text alone decides what nobody else can touch, and refuses what it cannot.
+    // The text alone decides which slots nothing else can touch, and refuses those it cannot decide.
     assert_eq!(code(&place.run(&["respill", "validate", "mix.s", "xmm.s"])), 0);
     let programs = Analysis::new(
         Program::new("mix.s", String::from_utf8(place.get("mix.s")).expect("text")).expect("a program"),

@@ -1,5 +1,5 @@
-//! `lanework respill rewrite`: homes that callers and callees refuse, and slots that something may touch out of sight. Each text
-//! that is refused has one slot that nothing else speaks against.
+//! `lanework respill rewrite`: homes that callers and callees refuse, and slots that something may touch out of sight. Each
+//! refused text has one slot with no other objection.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn masks(count: usize) -> String {
     (0..count).map(|n| format!("\tkmovq %rdi, %k{n}\n")).collect()
 }
 
-/// What becomes of a text: the new one, or the reason why there is none.
+/// The rewritten text, or the reason why there is none.
 fn rewritten(place: &Place, text: &str, home: &str) -> Result<String, String> {
     place.put("f.s", text.as_bytes());
     let output = place.run(&["respill", "rewrite", "f.s", "--home", home]);
@@ -82,9 +82,9 @@ fn a_register_that_a_caller_or_callee_uses_is_no_home() {
     refused(&taken, "k", "k1 is used in line 4 by f, reached through a caller or a pointer");
     let stray = format!("\t.globl g\n{}{all}", spill("g"));
     refused(&stray, "k", "k1 is used in line 8, to which no jump of the file leads");
-    // State as a whole is saved and put back without a register's name.
+    // The whole state is saved and restored without naming a register.
     refused(&then("\tfxsave (%rsi)\n"), "k", "k1 is used in line 6 by g, the function itself");
-    // Some are left: those are taken. And what cannot run in the same calls does not count, nor does code that keeps to the ABI.
+    // Free registers are taken. Code that cannot run in the same calls does not count, nor does code that keeps to the ABI.
     let some = format!("\t.globl f\nf:\n{}\tcall L_g\n\tret\n{}", masks(4), spill("L_g"));
     assert!(accepted(&some, "k").contains("kmovq\t%rdi, %k4\n"));
     let apart = format!("\t.globl f\nf:\n{all}\tret\n\t.globl g\n{}", spill("g"));
@@ -106,7 +106,7 @@ fn x87_around_a_function_refuses_mmx() {
         "code outside the file may return a value in st(0) when called in line 7 by g, the function itself",
     );
     assert!(accepted(&caller, "xmm").contains("%xmm15"));
-    // Names that say what is returned, or that nothing is.
+    // Names that show what is returned, or that nothing is.
     let panics = "_RNvNtCsgEmfK2I1SDS_4core9panicking18panic_bounds_check";
     for name in ["memcpy", "_ZN4core3fmt5write17h0123456789abcdefE", panics] {
         assert!(
@@ -117,7 +117,7 @@ fn x87_around_a_function_refuses_mmx() {
     }
     assert!(accepted(&then(&format!("\tcall {panics}\n")), "zmm-lane").contains("kxnorb"));
     refused(&then("\tcall memcpy\n"), "zmm-lane", "needs a mask");
-    // The same by way of a register, if every way to the call loads it.
+    // The same through a register, if every path to the call loads it.
     let loaded = |call: &str| format!("\tmovq memcpy@GOTPCREL(%rip), %rbx\n{call}\tcall *%rbx\n");
     assert!(accepted(&then(&loaded("\tcall memset\n")), "mm").contains("%mm0"));
     refused(
@@ -160,7 +160,7 @@ fn what_is_entered_from_outside_clears_its_own_homes() {
         assert!(accepted(&text, "mm").ends_with("\tpxor\t%mm0, %mm0\n\temms\n\tret\n"), "{begin}");
         assert!(accepted(&text, "zmm-lane").contains("L_g:\tkxnorb\t%k1, %k1, %k1\n"), "{begin}");
     }
-    // What code outside returns in st(0) may be handed on, so that nothing can free MMX behind it.
+    // Outside code's result in st(0) may be passed on, so nothing can free MMX after it.
     let caller = |of: &str| format!("\t.globl f\nf:\tcall L_g\n\tcall {of}\n\tret\n{}", spill("L_g"));
     refused(&caller("elsewhere"), "mm", "may return a value in st(0) when called in line 3 by f, a caller");
     let text = accepted(&caller("memcpy"), "mm");
@@ -179,7 +179,7 @@ fn calls_out_of_the_file_and_known_callers_are_seen_through_callees() {
     let end = "\taddq $8, %rsp\n\tret\n";
     refused(&format!("{across}\tcall elsewhere\n{end}"), "xmm", "lives across a call to unknown code");
     assert!(accepted(&format!("{across}{end}"), "xmm").contains("%xmm15"));
-    // A caller in the file may know that rcx is left alone, so that nothing goes through it.
+    // A caller in the file may rely on rcx being left alone, so nothing goes through it.
     let borrows = "\t.globl g\ng:\tmovq %rdi, -8(%rsp)\n\txorl %eax, %eax\n\taddq $1, -8(%rsp)\n\taddq -8(%rsp), %rax\n\tret\n";
     let knows = "\t.globl f\nf:\tmovl $7, %ecx\n\tcall g\n\taddq %rcx, %rax\n\tret\n";
     refused(&format!("{borrows}{knows}"), "xmm", "an instruction names it that cannot be rewritten here");
@@ -246,7 +246,7 @@ fn slots_that_are_touched_out_of_sight_stay() {
         said.contains("proved under objects: 1 slots moved") && said.contains("assumes objects: an address"),
         "{said}"
     );
-    // A frame whose addresses go nowhere.
+    // A frame whose addresses do not escape.
     assert!(accepted(&then(""), "xmm").contains("%xmm15"));
 }
 
@@ -259,7 +259,7 @@ fn where_one_home_is_refused_the_next_is_tried() {
     let of = |homes: &str| place.run(&["respill", "rewrite", "f.s", "--home", homes, "-o", "g.s", "--force"]);
     assert_eq!(code(&of("mm")), 1);
     let said = text_of(&of("mm,xmm"));
-    assert!(said.starts_with("mm is refused, and the next home tried: decoded: "), "{said}");
+    assert!(said.starts_with("mm is refused, so the next home is tried: decoded: "), "{said}");
     assert!(said.contains("proved: 1 slots moved"), "{said}");
     let said =
         json(&place.run(&["respill", "rewrite", "f.s", "--home", "mm,xmm", "-o", "h.s", "--json"]).stdout);

@@ -1,4 +1,4 @@
-//! `lanework respill measure`, `auto` and `cpu` as their users run them. Races are kept short: nothing here depends on who wins.
+//! `lanework respill measure`, `auto` and `cpu` as their users run them. Races are kept short: nothing here depends on their outcome.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -51,7 +51,7 @@ fn a_function_is_raced_in_its_homes_beside_its_controls() {
     let said = |row: &serde_json::Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
     let pairs: Vec<[String; 3]> =
         rows.iter().map(|row| ["subject", "baseline", "variant"].map(|name| said(row, name))).collect();
-    // What differs in one thing alone is raced against each other.
+    // Variants that differ in only one thing are raced against each other.
     let want = [
         ["spill/sum", "stack", "copy"],
         ["spill/sum", "stack", "mm"],
@@ -129,8 +129,8 @@ fn what_the_profile_keeps_is_taken_and_nothing_for_another_function_of_the_name(
     };
     let output = rewrite(&[]);
     assert_eq!(code(&output), 1, "{}", stderr(&output));
-    assert!(stderr(&output).contains("homes are kept for none of sum"), "{}", stderr(&output));
-    // Who won is not this test's question: the slot of the sum is put where it shall be.
+    assert!(stderr(&output).contains("no homes are kept for sum"), "{}", stderr(&output));
+    // The winner does not matter here: the sum's slot is put where the test needs it.
     kept(&place, |profile, key| profile["spills"][key]["homes"] = serde_json::json!({ "sum:-16": "xmm15" }));
     let output = rewrite(&["--call", CALL]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
@@ -153,13 +153,13 @@ fn what_the_profile_keeps_is_taken_and_nothing_for_another_function_of_the_name(
         assert!(text.lines().any(said), "{text}");
     };
     shown("sum:-16 in xmm15");
-    // That all stay is an answer too.
+    // Leaving everything on the stack is an answer too.
     kept(&place, |profile, key| profile["spills"][key]["homes"] = serde_json::json!({}));
     shown("all on the stack");
     let output = rewrite(&["--force"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     assert_eq!(place.get("out.s"), SUM.as_bytes());
-    // The same name, other instructions; and labels alone make no other function.
+    // The same name with other instructions; different labels alone do not make another function.
     place.put("sum.s", SUM.replace("1:", ".Lagain:").replace("1b", ".Lagain").as_bytes());
     assert_eq!(code(&rewrite(&["--force"])), 0);
     place.put("sum.s", SUM.replace("addq $8, %rax", "addq $16, %rax").as_bytes());
@@ -176,7 +176,7 @@ fn slots_are_shown_with_what_ran() {
     let output = place.run(&["respill", "analyse", "sum.s", "--call", CALL, "--json"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let object = json(&output.stdout);
-    // 4 before the loop, 9 in each of 8 turns, 4 behind it.
+    // 4 before the loop, 9 in each of 8 turns, 4 after it.
     assert_eq!(object["runs"]["runs"][0]["inside"], 80);
     let f = &object["functions"][0];
     assert_eq!((f["executed"].as_u64(), f["executed_slots"].as_u64()), (Some(80), Some(3 + 8 * 5 + 1)));
@@ -186,7 +186,7 @@ fn slots_are_shown_with_what_ran() {
     let text = place.run(&["respill", "analyse", "sum.s", "--call", CALL]);
     let text = String::from_utf8(text.stdout).expect("text");
     assert!(text.contains("80 instructions executed, 44 of them name a slot"), "{text}");
-    // Without a case nothing is said of it, and a case that cannot run is an error.
+    // Without a case there are no counts, and a case that cannot run is an error.
     let object = json(&place.run(&["respill", "analyse", "sum.s", "--json"]).stdout);
     assert!(object["runs"].is_null() && object["functions"][0]["executed"].is_null());
     assert_eq!(code(&place.run(&["respill", "analyse", "sum.s", "--call", "measure nowhere()"])), 2);

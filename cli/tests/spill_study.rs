@@ -39,7 +39,7 @@ fn bad_input_is_named() {
     place.put("own.s", OWN.as_bytes());
     place.put("again.s", OWN.as_bytes());
     place.put("third.s", OWN.as_bytes());
-    // The name stands in it, and is not a function of it.
+    // The name is in it, but not as a function.
     place.put("names.s", b"# jade_hash_sha512_amd64_ref\n\t.globl g\ng:\n\tret\n");
     place.put("source.c", b"int jade_hash_sha512_amd64_ref(void) { return 0; }\n");
     place.put("words.s", b"frobnicate %rax\nunfrobnicate %rbx\n");
@@ -94,7 +94,7 @@ fn bad_input_is_named() {
     }
 }
 
-/// Whether runs could be followed, and the row made: a machine that must says so.
+/// Whether runs could be followed and the row made. A machine that must follow runs fails the test if it cannot.
 fn here(findings: &serde_json::Value) -> bool {
     let column = &findings["rows"][0]["homes"]["mm"];
     let why = if column["checks"].is_object() { "" } else { column["why"].as_str().unwrap_or("no row") };
@@ -118,7 +118,7 @@ fn a_users_own_file_is_judged_and_what_is_read_under_another_name_stays() {
     }
     let row = &findings["rows"][0];
     assert_eq!((row["name"].as_str(), row["original"].as_bool()), (Some("sha512"), Some(true)), "{row}");
-    // The report's policy for this row moves pointers alone, and the pointer cannot move.
+    // The report's policy for this row moves only pointers, and the pointer cannot move.
     assert!(row["homes"]["own"]["why"].as_str().is_some_and(|why| why.contains("no slot is left")), "{row}");
     let checks = &row["homes"]["mm"]["checks"];
     let moved = checks["by_text"].as_u64().zip(checks["by_runs"].as_u64()).map(|(a, b)| a + b);
@@ -162,7 +162,7 @@ fn other_builds_are_looked_at_compared_and_raced() {
     assert!(mmx["beside_stack"].is_null() && mmx["beside_rebuilt"].is_null(), "{row}");
     let told = |findings: &serde_json::Value| findings["told"].to_string();
     assert!(told(&findings).contains("Nothing was timed"), "{findings}");
-    // Timed: MMX that is left in use does not stop the race, and the flags' part is apart.
+    // Timed: MMX left in use does not stop the race, and the flags' part is separate.
     let row = &study("own.s,mmx.s,same.s", &[])["rows"][0];
     for part in ["beside_stack", "beside_rebuilt"] {
         assert!(row["builds"]["mmx-build"][part]["more"].is_f64(), "{row}");
@@ -198,7 +198,7 @@ fn a_kernel_of_our_own_is_checked() {
     }
     let row = &said["findings"]["rows"][0];
     let checks = &row["homes"]["mm"]["checks"];
-    // An array of the kernel has an unbounded index, so that runs show most of it.
+    // An array of the kernel has an unbounded index, so runs show most of it.
     let moved = checks["by_text"].as_u64().zip(checks["by_runs"].as_u64()).map(|(a, b)| a + b);
     assert!(moved > Some(8) && checks["compared"].as_u64() > Some(10_000), "{row}");
     assert_eq!(checks["inputs"].as_u64(), Some(50), "{row}");

@@ -44,7 +44,7 @@ fn evaluate_gives_the_known_forms() {
         assert!(object["n_slow"].is_u64() && object["squarings_per_second"].is_f64());
         let text = yes(&place, &[&ask[..], &["--format", "hex"]].concat());
         assert_eq!(object["y"], String::from_utf8_lossy(&text).trim());
-        // From the form on: as many again.
+        // Ten more, from that form on.
         let y = object["y"].as_str().expect("digits");
         let more = ["vdf", "evaluate", "--discriminant", &discriminant, "--iterations", "10", "--input", y];
         let raw = yes(&place, &[&more[..], &["--format", "raw"]].concat());
@@ -66,7 +66,7 @@ fn proofs_are_made_written_and_verified() {
         let member = |name: &str| object[name].as_str().expect(name).to_owned();
         assert_eq!(object["witness"].to_string(), witness);
         assert_eq!(format!("{}{}", member("y"), member("compact")), member("proof"));
-        // The same by options alone, and as a compact proof.
+        // The same with only options, and as a compact proof.
         let (input, proof, compact, b) = (member("input"), member("proof"), member("compact"), member("b"));
         let verify = [
             "vdf",
@@ -181,7 +181,7 @@ fn bad_input_is_told_in_a_line() {
     };
     let cases: Vec<(Vec<&str>, &str)> = vec![
         (with(&[]), "--challenge or a --discriminant"),
-        (with(&["--challenge", "0"]), "two make a byte"),
+        (with(&["--challenge", "0"]), "expected two per byte"),
         (with(&["--challenge", "zz"]), "character 1"),
         (with(&["--challenge", ""]), "empty"),
         (with(&["--challenge", "00", "--bits", "0"]), "--bits: "),

@@ -1,4 +1,4 @@
-//! `lanework vdf --checkpoint`: killed at any moment it goes on to the same result; other people's and edited files are refused.
+//! `lanework vdf --checkpoint`: killed at any moment, it goes on to the same result; foreign and edited files are refused.
 #![cfg(unix)]
 
 mod common;
@@ -44,10 +44,10 @@ fn killed_twenty_times_it_makes_the_same_proof() {
     let expected = proof(&expected.stdout);
     let ask = [&PROVE[..], &KEPT[..], &["-o", "proof.json"]].concat();
     let (mut random, mut kills, mut rounds, mut resumed) = (Random(20), 0, 0, 0);
-    // Moments from the first to far into the work; a run that ends before its moment is checked, and the work begun anew.
+    // Moments from the first to far into the work. A run that ends before its moment is checked, and the work starts again.
     while kills < 20 {
         rounds += 1;
-        assert!(rounds < 400, "{kills} kills only");
+        assert!(rounds < 400, "only {kills} kills");
         let mut child = place
             .command(&ask)
             .stdin(Stdio::null())
@@ -55,7 +55,7 @@ fn killed_twenty_times_it_makes_the_same_proof() {
             .stderr(Stdio::null())
             .spawn()
             .expect("the command starts");
-        // Half of them at any moment from the first on, the others once something has been kept, however slow the machine is.
+        // Half of them at any moment from the start, the others once something has been kept, however slow the machine is.
         let kept = || std::fs::metadata(place.path("kept")).map_or(0, |m| m.len());
         let before = kept();
         while rounds % 2 == 0 && kept() <= before && child.try_wait().expect("it is ours").is_none() {
@@ -80,7 +80,7 @@ fn killed_twenty_times_it_makes_the_same_proof() {
     let made = place.get("proof.json");
     assert_eq!(proof(&made), expected);
     resumed += json(&made)["resumed"].as_u64().expect("a number");
-    assert!(resumed > 0, "nothing was ever taken over");
+    assert!(resumed > 0, "no run was ever resumed");
     // Finished, it only has to be read.
     let again = place.run(&[&ask[..], &["--force"]].concat());
     assert_eq!(code(&again), 0, "{}", stderr(&again));
@@ -101,7 +101,7 @@ fn a_first_signal_ends_it_cleanly() {
             command.spawn().expect("the command starts")
         };
         let child = start(&ask);
-        // The file appears when the work has begun, and signals are listened for by then.
+        // The file appears when the work has begun, and signals are handled by then.
         while std::fs::metadata(place.path(&kept)).map_or(0, |m| m.len()) < 1000 {
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -111,7 +111,7 @@ fn a_first_signal_ends_it_cleanly() {
         let told = stderr(&output);
         assert!(told.contains("interrupted after") && told.contains(&kept), "{told}");
         assert!(!place.path("y.json").exists() && output.stdout.is_empty());
-        // What is kept is of use.
+        // The checkpoint can be used.
         let size = place.get(&kept).len();
         let child = start(&ask);
         while place.get(&kept).len() <= size {
@@ -149,8 +149,8 @@ fn foreign_and_edited_checkpoints_are_refused() {
     refused(&with(1, "prove"), "another computation: it is for a proof");
     let y = json(&made.stdout)["y"].as_str().expect("digits").to_owned();
     refused(&[&ask[..], &["--input", &y]].concat(), "another computation: the input");
-    assert_eq!(place.get("kept"), whole, "what is refused is left as it is");
-    // Every byte that counts, changed; the last record may be torn, and is then made again.
+    assert_eq!(place.get("kept"), whole, "a refused file is left as it is");
+    // Each significant byte changed; the last record may be torn, and is then made again.
     let (mut refusals, mut step) = (0, 1);
     for at in (0..whole.len()).step_by(1 + whole.len() / 97) {
         let mut edited = whole.clone();
@@ -165,7 +165,7 @@ fn foreign_and_edited_checkpoints_are_refused() {
         step += 1;
     }
     assert!(refusals * 2 > step, "{refusals} of {step} edits were refused");
-    // Torn anywhere, the result is the same.
+    // Cut anywhere, it gives the same result.
     for cut in [0, 1, 7, whole.len() / 3, whole.len() / 2, whole.len() - 1] {
         place.put("kept", &whole[..cut]);
         let output = place.run(&[&ask[..], &kept].concat());

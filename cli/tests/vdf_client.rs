@@ -11,7 +11,7 @@ use common::{Place, code, stderr};
 use lanework_vdf::internals::known;
 use lanework_vdf::{Discriminant, Form, Lenient, Limits, Question, number, verify};
 
-/// The worker, and what each timelord that it meets does.
+/// The worker, and what each of its timelords does.
 fn meet(place: &Place, more: &[&str], timelords: &mut [&mut dyn FnMut(TcpStream)]) -> Output {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port().to_string();
@@ -44,7 +44,7 @@ fn read<const N: usize>(peer: &mut TcpStream) -> [u8; N] {
     bytes
 }
 
-/// A whole conversation with some proofs, each of which is verified.
+/// A whole conversation with some proofs, all verified.
 fn whole(mut peer: TcpStream, kind: char) {
     let d = Discriminant::from_seed(b"the command's timelord", 512).expect("a discriminant");
     let x = Form::generator(&d).expect("D is 1 modulo 8").to_bytes(&d);
@@ -121,7 +121,7 @@ fn nonsense_ends_one_conversation_and_not_the_worker() {
     let output = meet(&place, &["--timeout", "1"], &mut [&mut silent]);
     assert_eq!(code(&output), 2, "{}", stderr(&output));
     assert!(stderr(&output).contains("nothing came for too long"));
-    // The same worker goes on to a good timelord.
+    // The same worker then meets a good timelord.
     let mut good = |peer: TcpStream| whole(peer, 'N');
     let mut bad = says(b"Q");
     meet(&place, &["--repeat"], &mut [&mut bad, &mut good]);
@@ -147,7 +147,7 @@ fn a_parked_worker_ends_at_a_signal() {
     let mut command = place.signalled(&["vdf", "client", "127.0.0.1", &port, "7"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().expect("the command starts");
-    // Signals are listened for before the call.
+    // Signals are handled before the connection is made.
     let (mut peer, _) = listener.accept().expect("a worker");
     let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(sent.expect("kill can be run").success());

@@ -1,5 +1,4 @@
-//! `lanework vdf compact`: proofs of results that are known beforehand, the same as `prove` makes; wrong results, bad lists, and
-//! interruptions.
+//! `lanework vdf compact`: proofs of known results, the same as `prove` makes; wrong results, bad lists, and interruptions.
 #![cfg(unix)]
 
 mod common;
@@ -36,7 +35,7 @@ fn proofs_are_those_of_prove_and_a_wrong_result_has_none() {
         jobs.push(evaluated(&place, challenge, "512", iterations));
     }
     jobs[1]["id"] = json!({ "height": 7 });
-    // The generator and its group, named otherwise.
+    // The generator and its group, named differently.
     jobs[2]
         .as_object_mut()
         .expect("an object")
@@ -128,7 +127,7 @@ fn a_bad_list_is_refused_before_anything_is_squared() {
         assert!(stderr(&out).contains(said), "{said}: {}", stderr(&out));
         assert!(out.stdout.is_empty() && !place.path("proofs").exists(), "{said}");
     }
-    // A composite discriminant: anything has a proof in its group.
+    // A composite discriminant: anything can be proved in its group.
     let composite = json!({ "discriminant": "-15", "iterations": 5, "y": "00" });
     place.put("jobs", &list(&[composite]));
     assert_ne!(code(&place.run(&["vdf", "compact", "--jobs", "jobs"])), 0);

@@ -1,4 +1,4 @@
-//! `lanework vdf verify`: every member of a file must agree with what is verified, and the group must be one in which proofs say something.
+//! `lanework vdf verify`: every member of a file must agree with what is verified, and proofs must be meaningful in the group.
 
 mod common;
 
@@ -50,7 +50,7 @@ fn every_member_of_a_file_must_agree() {
     let (y, b, compact, proof) = (text("y"), text("b"), text("compact"), text("proof"));
     let (code, told) = verified(&place, &file, &[]);
     assert!(code == 0 && told.contains(&format!("\ny {y}\n")), "{told}");
-    // Figures say nothing about the proof, and digits may be large ones.
+    // Figures do not affect the proof, and digits may be upper case.
     for fine in [
         with(&file, "n_slow", 77),
         with(&file, "y", y.to_uppercase()),
@@ -66,7 +66,7 @@ fn every_member_of_a_file_must_agree() {
         ("y", json!(changed(&y, 199)), 1, "t.json: y: byte 100 is"),
         ("y", json!(""), 2, "t.json: y: 0 bytes, expected 100"),
         ("y", json!(y[2..]), 2, "t.json: y: 99 bytes"),
-        ("y", json!(y[1..]), 2, "t.json: y: 199 digits, two make a byte"),
+        ("y", json!(y[1..]), 2, "t.json: y: 199 digits, expected two per byte"),
         ("y", json!("zz"), 2, "t.json: y: character 1"),
         ("y", json!(5), 2, "not a proof in JSON"),
         ("y", json!(null), 2, "not a proof in JSON"),
@@ -114,7 +114,7 @@ fn every_member_of_a_file_must_agree() {
     let lie = with(&with(&file, "y", lie.clone()), "proof", lie + &proof[200..]);
     let (code, told) = verified(&place, &lie, &[]);
     assert!(code == 1 || code == 2, "{told}");
-    // Twice the same member: which one counts?
+    // The same member twice: which one counts?
     let twice = file.to_string().replacen('{', &format!("{{\"y\":\"{y}\","), 1);
     place.put("twice.json", twice.as_bytes());
     no(&place, &["vdf", "verify", "twice.json"], 2, "duplicate field `y`");
@@ -137,7 +137,7 @@ fn an_option_replaces_the_member_of_its_name_and_no_other() {
     let bare = without(&file, &["challenge"]);
     let wrong = |member: &str, value: &str| with(&file, member, value);
     for (file, options, exit, says) in [
-        // What was wrong is replaced.
+        // The wrong member is replaced.
         (wrong("challenge", "00fe"), &["--challenge", "00ff"][..], 0, y.as_str()),
         (wrong("discriminant", &other), &["--discriminant", &text("discriminant")], 0, &y),
         (with(&file, "bits", 520), &["--bits", "512"], 0, &y),
@@ -148,7 +148,7 @@ fn an_option_replaces_the_member_of_its_name_and_no_other() {
         (wrong("b", "00"), &["--b", &b], 0, &y),
         (without(&file, &["proof"]), &["--b", &b], 0, &y),
         (without(&file, &["proof", "compact"]), &["--b", &b, "--proof", &compact], 0, &y),
-        // Another challenge than the file's: its discriminant says so.
+        // A challenge other than the file's: its discriminant shows it.
         (file.clone(), &["--challenge", "00fe"], 1, "t.json: discriminant: not the one of --challenge"),
         (bare.clone(), &["--bits", "520"], 1, "--bits: 520 bits, t.json: discriminant has 512"),
         (
@@ -157,7 +157,7 @@ fn an_option_replaces_the_member_of_its_name_and_no_other() {
             1,
             "t.json: challenge: ",
         ),
-        // The members that follow from what was replaced.
+        // The members that depend on the replaced one.
         (wrong("y", &changed(&y, 7)), &["--proof", &proof], 1, "t.json: y: "),
         (wrong("compact", &changed(&compact, 7)), &["--proof", &proof], 1, "t.json: compact: "),
         (wrong("b", &changed(&b, 7)), &["--proof", &proof], 1, "t.json: b: "),
@@ -170,7 +170,7 @@ fn an_option_replaces_the_member_of_its_name_and_no_other() {
     }
 }
 
-/// -17 p for a prime p, a form of order 2 in its group, and a false result with a proof of it that is right by all equations.
+/// -17 p for a prime p, a form of order 2 in its group, and a false result with a proof that satisfies all equations.
 fn false_proof() -> (String, Vec<u8>) {
     let p = Discriminant::from_seed(b"seventeen times", 504).expect("a discriminant").value();
     let product: Uint<LIMBS> = p.magnitude().times(&Uint::<1>::from_u64(17));
@@ -213,13 +213,13 @@ fn composite_discriminants_are_refused() {
         ["vdf", "verify", "--discriminant", "-15", "--iterations", "2", "--proof", &identity.repeat(2)];
     let output = place.run(&fifteen);
     assert_eq!(code(&output), 1, "{}", stderr(&output));
-    // Squaring in such a group takes an option.
+    // Squaring in such a group needs an option.
     for job in ["evaluate", "prove"] {
         let ask = ["vdf", job, "--discriminant", &d, "--iterations", "100"];
         no(&place, &ask, 1, "--discriminant: not the negative of a prime");
         yes(&place, &[&ask[..], &["--trust-discriminant"]].concat());
     }
-    // Chia's own, and one from a challenge without a word.
+    // Chia's own discriminant, and one from a challenge, need none.
     let prime = known::SQUARINGS_D.replacen('-', "-0x", 1);
     yes(&place, &["vdf", "evaluate", "--discriminant", &prime, "--iterations", "10"]);
 }
@@ -254,7 +254,7 @@ fn what_needs_no_group_is_refused_before_the_search() {
 #[test]
 fn what_users_write_is_repeated_in_part() {
     let place = Place::new();
-    // Of an argument of the system's longest there are 128 KiB.
+    // The system's longest argument has 128 KiB.
     let long = "7".repeat(102_400);
     let letters = "z".repeat(102_400);
     let escape = "\u{1b}[31mred";
@@ -309,7 +309,7 @@ fn what_users_write_is_repeated_in_part() {
         told.contains(&format!("'{}... (102400 characters)' for '--discriminant", "7".repeat(60))),
         "{told}"
     );
-    // What is short is repeated as it is.
+    // A short text is repeated in full.
     no(&place, &["vdf", "evaluate", "--iterations", "5", "--discriminant", "hello"], 2, "'hello'");
     no(&place, &["vdf", "verify", "--no-such-option"], 2, "'--no-such-option'");
 }

@@ -1,7 +1,7 @@
-//! Taking an input apart. Where it is too short, zeros follow.
+//! Splits an input. Where it is too short, zeros follow.
 #![forbid(unsafe_code)]
 
-/// An input that is used up from its beginning.
+/// An input that is consumed from its beginning.
 pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -16,14 +16,14 @@ impl<'a> Bytes<'a> {
         out
     }
 
-    /// At most so many.
+    /// At most this many bytes.
     pub(crate) fn some(&mut self, n: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(n.min(self.0.len()));
         self.0 = rest;
         taken
     }
 
-    /// Exactly so many.
+    /// Exactly this many bytes.
     pub(crate) fn exactly(&mut self, n: usize) -> Vec<u8> {
         let mut out = self.some(n).to_vec();
         out.resize(n, 0);

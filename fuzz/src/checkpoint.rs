@@ -1,4 +1,4 @@
-//! Checkpoints of the delay function: files that were cut or edited, and files whose checks are all in order and whose records lie.
+//! Checkpoints of the delay function: files that were cut or edited, and files whose checks are all valid and whose records lie.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -22,7 +22,7 @@ struct Good {
     evaluating: Vec<u8>,
 }
 
-/// Memory instead of a disk, where there is such a folder: every record waits for the disk.
+/// A folder in memory instead of on a disk, if there is one: every record waits for the disk.
 fn folder() -> PathBuf {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { memory.into() } else { std::env::temp_dir() }
@@ -69,12 +69,12 @@ fn edit(input: &mut Bytes<'_>, bytes: &mut [u8], most: usize) {
     }
 }
 
-/// Whichever way it begins, a file gives the right proof or is refused; and what is refused is left as it was.
+/// Whatever its content, a file gives the right proof or is refused; a refused file stays unchanged.
 pub(crate) fn checkpoint(data: &[u8]) {
     let mut input = Bytes(data);
     let good = &*GOOD;
     let kind = input.byte();
-    // A hash stands between its bytes and a wrong result in every file but those made to be believed.
+    // A hash protects the bytes of every file but those made to be believed.
     let (bytes, honest) = match kind % 4 {
         0 => (input.0.to_vec(), true),
         1 => (cut(&mut input, &good.proving), true),
@@ -85,7 +85,7 @@ pub(crate) fn checkpoint(data: &[u8]) {
     match outcome {
         Ok(found) => assert!(found.proof == good.proof, "another proof of {bytes:02x?}"),
         Err(ProverError::Checkpoint(_)) => assert!(after == bytes, "a refused file was changed"),
-        // A position that is a lie is known by its proof.
+        // A false position is detected by its proof.
         Err(ProverError::Wrong { .. }) => assert!(!honest, "a wrong form from an honest file"),
         Err(other) => panic!("{other}"),
     }
@@ -123,7 +123,7 @@ fn records(file: &[u8]) -> (Vec<u8>, Vec<(u8, Vec<u8>)>) {
     (file[..body].to_vec(), out)
 }
 
-/// A file of records that were left out, said twice, put elsewhere and edited, with every check as it must be.
+/// A file of records that were left out, repeated, moved and edited, with every check valid.
 fn linked(input: &mut Bytes<'_>) -> Vec<u8> {
     let of_evaluation = input.byte() & 1 == 1;
     let (mut preamble, good) = records(if of_evaluation { &GOOD.evaluating } else { &GOOD.proving });
@@ -150,7 +150,7 @@ fn linked(input: &mut Bytes<'_>) -> Vec<u8> {
         if input.0.is_empty() && which == 0 {
             break;
         }
-        // One of the good file's, perhaps of the other kind, or of any kind and any bytes.
+        // A record of the good file, perhaps as the other kind, or one of any kind and any bytes.
         let (kind, mut payload) = match good.get(usize::from(which).wrapping_sub(1)) {
             Some((kind, payload)) => (if edits & 0x80 == 0 { *kind } else { kind ^ 3 }, payload.clone()),
             None => (which & 0x7f, input.some(usize::from(edits & 0x7f)).to_vec()),
@@ -204,7 +204,7 @@ mod tests {
         proved(&GOOD.task, &linked(&mut Bytes(seed))).0
     }
 
-    /// Else every such file would be refused for its checks, and what is behind them would never be met.
+    /// Otherwise every such file would be refused for its checks, and the code behind them would never run.
     #[test]
     fn files_that_are_linked_here_are_those_that_the_prover_writes() {
         assert!(linked(&mut Bytes(&[0, 0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0])) == GOOD.proving);

@@ -60,8 +60,8 @@ fn plain<const R: usize>(x: &Int<R>, y: &Int<R>, shift: usize) {
     if !y.is_zero() {
         let (quotient, rest) = x.div_floor(y);
         let (quotient, rest) = (big(&quotient), big(&rest));
-        assert!(&quotient * &b + &rest == a, "{x:?} by {y:?}: not the number again");
-        assert!(rest.magnitude() < b.magnitude(), "{x:?} by {y:?}: the rest is too long");
+        assert!(&quotient * &b + &rest == a, "{x:?} by {y:?}: quotient and remainder do not give the number");
+        assert!(rest.magnitude() < b.magnitude(), "{x:?} by {y:?}: the remainder is too large");
         assert!(rest.sign() == Sign::NoSign || rest.sign() == b.sign(), "{x:?} by {y:?}: not rounded down");
         let exact = x.div_exact(y).map(|q| big(&q));
         assert!(
@@ -91,7 +91,7 @@ fn gcd<const N: usize, const M: usize, const R: usize>(input: &mut Bytes<'_>, of
     if b.is_zero() {
         return;
     }
-    // To give up is allowed: who calls has a slower way.
+    // Giving up is allowed: callers have a slower way.
     let mut gave_up = 0;
     for (name, kernels) in kernels() {
         let gcd = of(kernels);

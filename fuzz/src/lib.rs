@@ -1,7 +1,7 @@
 //! What is fuzzed: a [`Target`] is a function over any bytes that panics where a promise is broken.
 //!
-//! Each is called from two sides: by libFuzzer (`fuzz_targets/`, a nightly toolchain and cargo-fuzz), which follows the
-//! branches that inputs take; and by [`runner`], which is blind and needs a stable toolchain alone: it replays the committed
+//! Each has two callers. One is libFuzzer (`fuzz_targets/`, a nightly toolchain and cargo-fuzz), which follows the
+//! branches that inputs take. The other is [`runner`], which is blind and needs only a stable toolchain: it replays the committed
 //! corpus, mutates it for a while, and is what CI runs.
 #![forbid(unsafe_code)]
 
@@ -83,16 +83,16 @@ pub fn targets() -> impl Iterator<Item = Target> {
     TARGETS.into_iter().chain(PEERS)
 }
 
-/// The target of a name.
+/// The target of this name.
 #[must_use]
 pub fn target(name: &str) -> Option<Target> {
     targets().find(|target| target.name == name)
 }
 
-/// Runs the target of a name, for `fuzz_targets`.
+/// Runs the target of this name, for `fuzz_targets`.
 ///
 /// # Panics
-/// Where a promise is broken; and if there is no such target.
+/// Where a promise is broken, or if there is no such target.
 pub fn run(name: &str, data: &[u8]) {
     let target = target(name).unwrap_or_else(|| panic!("there is no target {name}"));
     (target.run)(data);

@@ -154,7 +154,7 @@ fn contain(data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Bytes as a container, and as the message of one: all backends give and refuse the same, and a whole one opens.
+/// Bytes as a container, and as the message of one: all backends accept and refuse the same, and an intact one opens.
 pub(crate) fn container(data: &[u8]) {
     let mut first: Option<(Vec<u8>, String)> = None;
     for engine in engines() {

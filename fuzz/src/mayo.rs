@@ -23,7 +23,7 @@ fn seeded(params: &Params, byte: u8) -> SecretKey {
     SecretKey::from_seed(params, &seed).expect("a seed of the set's length")
 }
 
-/// Documents of keys: what is read is written so that it is read as the same again, and written once only.
+/// Key documents: a key that is read can be written, and reads as the same key again.
 pub(crate) fn keys(data: &[u8]) {
     let engine = Engine::best();
     let text = std::str::from_utf8(data).ok();
@@ -138,7 +138,7 @@ pub(crate) fn case(data: &[u8], wanted: fn(&Params) -> bool) -> Option<Case> {
 pub(crate) fn verify(data: &[u8]) {
     let Some(Case { params, message, public, signature, changed }) = case(data, |_| true) else { return };
     let best = Engine::best();
-    // A length that the set does not have is no signature at all.
+    // A length that the set does not have is not a signature at all.
     assert!(Signature::from_bytes(params, &signature[1..]).is_err());
     assert!(PublicKey::from_bytes(params, &public[1..]).is_err());
     let key = PublicKey::from_bytes(params, &public).expect("any bytes of this length are a key");

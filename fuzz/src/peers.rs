@@ -1,5 +1,5 @@
-//! The same questions to other people's implementations, which must answer as ours do. They are those that `cargo xtask peers`
-//! built and the system has, from `LANEWORK_PEERS` or `target/peers`; with none of them a target cannot be run, and says so.
+//! The same inputs to other people's implementations, which must answer as ours do. They are those that `cargo xtask peers`
+//! built and those of the system, from `LANEWORK_PEERS` or `target/peers`; with none of them a target cannot be run, and says so.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ fn folder() -> PathBuf {
     std::env::var_os("LANEWORK_PEERS").map_or(built, PathBuf::from)
 }
 
-/// Those that there are, or why there are none.
+/// The available ones, or why there are none.
 struct Found<T>(Vec<T>, Vec<String>);
 
 impl<T> Found<T> {
@@ -76,7 +76,7 @@ pub(crate) fn no_delay() -> Option<String> {
     DELAY.missing()
 }
 
-/// As [`mayo::verify`], in round 2: every peer says of a signature, a key and a message, changed or not, what we say.
+/// As [`mayo::verify`], in round 2: every peer's verdict on a signature, a key and a message, changed or not, equals ours.
 pub(crate) fn signatures(data: &[u8]) {
     let Some(case) = mayo::case(data, |p| p.round() == Round::Two) else { return };
     let key = PublicKey::from_bytes(case.params, &case.public).expect("any bytes of this length are a key");
@@ -105,8 +105,8 @@ fn apply(state: Result<impl Stream, lanework_magma::Error>, text: &[u8]) -> Vec<
     data
 }
 
-/// A mode, a backend, a change, a key, an IV, a text: in every mode that a peer has too, both ways, it makes of it what we make;
-/// and of a sealed message that was changed it says what we say.
+/// A mode, a backend, a change, a key, an IV, a text: in every mode that a peer has too, both ways, its output equals ours,
+/// and so does its verdict on a changed sealed message.
 pub(crate) fn ciphers(data: &[u8]) {
     CIPHERS.0.iter().for_each(|peer| cipher(peer.as_ref(), data));
 }
@@ -154,7 +154,7 @@ fn cipher(peer: &dyn CipherPeer, data: &[u8]) {
             let mut theirs = peer.aead(mode, &key).unwrap_or_else(|e| panic!("{}: {e}", of()));
             let done = theirs.seal(&iv, aad, text, &mut sealed, &mut tag);
             let same = done.is_ok() && sealed == ours && tag == made.as_slice()[..set.tag];
-            assert!(same, "{} seal otherwise: {done:?}", of());
+            assert!(same, "{} seal differently: {done:?}", of());
             // One bit, of the tag or of the text.
             let at = usize::from(change) % (tag.len() + sealed.len());
             match at.checked_sub(tag.len()) {
@@ -189,7 +189,7 @@ pub(crate) fn cipher_seeds() -> Vec<Vec<u8>> {
     (0..9u8).map(|mode| [&[mode, mode, 9 * mode][..], &text(50 + 260 * usize::from(mode))].concat()).collect()
 }
 
-/// As [`vdf::verify`]: chiavdf says of a proof, changed or not, what our strict mode says.
+/// As [`vdf::verify`]: chiavdf's verdict on a proof, changed or not, equals our strict mode's.
 pub(crate) fn proofs(data: &[u8]) {
     let case = vdf::case(data);
     let question = Question { x: case.x, proof: &case.proof, iterations: case.iterations, depth: case.depth };
@@ -206,7 +206,7 @@ fn gmp<const N: usize>(x: &Uint<N>) -> Gmp {
     Gmp::new(x.limbs(), false)
 }
 
-/// Two numbers of 1056 bits and a modulus: the plain types' product, quotient and rest against GMP's.
+/// Two numbers of 1056 bits and a modulus: the plain types' product, quotient and remainder against GMP's.
 pub(crate) fn integers(data: &[u8]) {
     const R: usize = 17;
     let mut input = Bytes(data);
@@ -234,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    /// A peer that gives the bytes back as they are.
+    /// A peer that returns the bytes unchanged.
     struct Idle(Card, [CipherSet; 1]);
 
     impl CipherContext for Idle {
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn a_peer_that_does_otherwise_is_found() {
         let set = CipherSet { mode: CipherMode::MagmaOfb, native: "none", iv: 8, tag: 0, granule: 1 };
-        // Nobody reads the card of a peer that is asked for bytes alone.
+        // The card of a peer that only handles bytes is not read.
         let card = serde_json::json!({
             "schema": card::SCHEMA, "name": "idle", "family": "", "project": "", "version": "", "round": "", "source": "",
             "source_sha256": "", "compiler": "", "compiler_version": "", "flags": "", "options": [], "target": "",
@@ -288,7 +288,7 @@ mod tests {
         });
         let idle = Idle(serde_json::from_value(card).expect("a card"), [set]);
         let seeds = cipher_seeds();
-        // Modes that it has not are none of its business.
+        // Modes that it lacks are skipped.
         seeds.iter().filter(|seed| seed[0] != 6).for_each(|seed| cipher(&idle, seed));
         let seed = seeds.into_iter().find(|seed| seed[0] == 6).expect("there is one");
         let why = catch_unwind(|| cipher(&idle, &seed)).expect_err("it is found");

@@ -10,8 +10,8 @@ use lanework_respill::rewrite::{self, rewrite};
 use lanework_respill::text::{Kind, Text};
 use lanework_respill::{Analysis, Program};
 
-/// Directives that an assembler answers with at most as many bytes as they have characters. Others could have it write files of
-/// any size: that is for whoever wrote the text to decide, but not for chance.
+/// Directives for which an assembler writes at most as many bytes as they have characters. Others could make it write files of
+/// any size, which random inputs must not.
 const HARMLESS: [&str; 19] = [
     ".text",
     ".data",
@@ -41,7 +41,7 @@ fn harmless(text: &str) -> bool {
             let word = said.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '_')).next();
             match text.statements()[statement].kind {
                 Kind::Directive => !said.contains('=') && HARMLESS.contains(&word.unwrap_or_default()),
-                // Behind a prefix, or in a line that is cut otherwise, a directive may hide.
+                // A directive may hide behind a prefix, or in a line that is split differently.
                 _ => !said
                     .split_ascii_whitespace()
                     .any(|word| word.starts_with('.') && !word.starts_with(".L")),
@@ -50,13 +50,13 @@ fn harmless(text: &str) -> bool {
     })
 }
 
-/// A text is refused, or it is a program; and whatever homes its spilled values get, the text that comes of it is a program with the
+/// A text is refused, or it is a program. Whatever homes its spilled values get, the rewritten text is a program with the
 /// same functions.
 pub(crate) fn program(data: &[u8]) {
     let _ = moved(data);
 }
 
-/// How many values got another home; nothing if the text is no program.
+/// How many values got another home; `None` if the text is not a program.
 fn moved(data: &[u8]) -> Option<usize> {
     let mut bytes = data;
     let wish = take_wish(&mut bytes);
@@ -92,7 +92,7 @@ fn moved(data: &[u8]) -> Option<usize> {
     }
     let Ok(rewritten) = rewrite(&analysis, &plan, rewrite::Options::default()) else { return None };
     if plan.homes.is_empty() {
-        assert!(rewritten.text == source, "nothing moved, and the text is another");
+        assert!(rewritten.text == source, "nothing moved, but the text changed");
         return Some(0);
     }
     match Program::new("fuzz.s", rewritten.text.as_str()) {
@@ -102,7 +102,7 @@ fn moved(data: &[u8]) -> Option<usize> {
             };
             assert!(names(&again) == names(&analysis.program), "the rewritten text has other names");
         }
-        Err(e) => panic!("the rewritten text is none: {e}\n{}", rewritten.text),
+        Err(e) => panic!("the rewritten text is not a program: {e}\n{}", rewritten.text),
     }
     Some(plan.homes.len())
 }
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn the_seeds_are_programs_whose_values_move() {
         let moved: Vec<Option<usize>> = program_seeds().iter().map(|seed| moved(seed)).collect();
-        assert!(moved.iter().all(Option::is_some), "a seed is no program: {moved:?}");
+        assert!(moved.iter().all(Option::is_some), "a seed is not a program: {moved:?}");
         assert!(moved.iter().filter(|n| **n > Some(0)).count() > moved.len() / 3, "nothing moves: {moved:?}");
     }
 

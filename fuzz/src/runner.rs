@@ -1,5 +1,5 @@
-//! A runner without instruments: the corpus, and mutations of it. It finds what libFuzzer finds by chance alone; what it is for
-//! is that every change meets every input that was ever worth keeping, and some new ones.
+//! A runner without instrumentation: the corpus, and mutations of it. It finds only by chance what libFuzzer finds. Its purpose
+//! is to test every change with every kept input, and some new ones.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -15,13 +15,13 @@ use crate::Target;
 pub struct Effort {
     /// Mutated inputs.
     pub runs: u64,
-    /// Time, where that is to end it first.
+    /// Time, if that ends it first.
     pub time: Option<Duration>,
-    /// What mutations are drawn with.
+    /// The seed of the mutations.
     pub seed: u64,
 }
 
-/// What became of a target.
+/// The outcome for a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Inputs of the corpus, those among them that the target makes itself.
@@ -38,7 +38,7 @@ const LONGEST: usize = 4096;
 /// The corpus of a target: files of its folder, by name, then its own seeds.
 ///
 /// # Errors
-/// A folder or file that is there and cannot be read.
+/// A folder or file exists and cannot be read.
 pub fn corpus(target: &Target, folder: &Path) -> io::Result<Vec<Vec<u8>>> {
     let mut files: Vec<PathBuf> = match fs::read_dir(folder.join(target.name)) {
         Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?,
@@ -58,7 +58,7 @@ pub fn corpus(target: &Target, folder: &Path) -> io::Result<Vec<Vec<u8>>> {
 /// Writes a target's own seeds into its folder of the corpus, for fuzzers that begin there.
 ///
 /// # Errors
-/// What cannot be written.
+/// A file cannot be written.
 pub fn write_seeds(target: &Target, folder: &Path) -> io::Result<usize> {
     let folder = folder.join(target.name);
     fs::create_dir_all(&folder)?;
@@ -96,10 +96,10 @@ pub fn run(target: &Target, corpus: &[Vec<u8>], effort: Effort) -> Outcome {
 fn broken(target: &Target, input: &[u8]) -> Option<String> {
     let panic = catch_unwind(AssertUnwindSafe(|| (target.run)(input))).err()?;
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    Some(text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words").to_owned())
+    Some(text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message").to_owned())
 }
 
-/// The input without what it takes no part of to break the promise.
+/// The input without the parts that are not needed to break the promise.
 fn shortened(target: &Target, mut input: Vec<u8>) -> Vec<u8> {
     let mut piece = input.len() / 2;
     while piece > 0 {
@@ -135,7 +135,7 @@ impl Dice {
     }
 }
 
-/// Bytes at which code tends to turn.
+/// Bytes at which code tends to branch.
 const EDGES: [u8; 10] = [0, 1, 0x7f, 0x80, 0xff, b'0', b'9', b'-', b'\n', 64];
 
 fn mutation(corpus: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_planted_fault_is_found_and_its_input_made_short() {
-        let corpus = corpus(&FAULTY, Path::new("nowhere")).expect("no folder is no error");
+        let corpus = corpus(&FAULTY, Path::new("nowhere")).expect("a missing folder is not an error");
         let sound = run(&FAULTY, &corpus, Effort { runs: 0, time: None, seed: 1 });
         assert_eq!(sound, Outcome { corpus: 1, mutated: 0, broken: None });
         let outcome = run(&FAULTY, &corpus, Effort { runs: 10_000, time: None, seed: 1 });
@@ -206,7 +206,7 @@ mod tests {
         let corpus = corpus(&FAULTY, folder.path()).expect("it can be read");
         let outcome = run(&FAULTY, &corpus, Effort { runs: 0, time: None, seed: 1 });
         assert_eq!(outcome.broken, Some((b"a\0\0\0".to_vec(), "planted".to_owned())));
-        // Seeds that were written are read, and no seed is there twice.
+        // Seeds that were written are read, and no seed appears twice.
         assert_eq!(write_seeds(&FAULTY, folder.path()).expect("it can be written"), 1);
         assert_eq!(super::corpus(&FAULTY, folder.path()).expect("it can be read").len(), 2);
     }

@@ -13,7 +13,7 @@ pub(crate) fn settings(data: &[u8]) {
     let mut part = || parts.next().unwrap_or("");
     let (mask, backend, require) = (part(), part(), part());
     if let Ok(settings) = Settings::parse(mask, backend, require) {
-        // What is masked is gone, whatever stands beside it.
+        // Masked features are gone, whatever else is masked.
         let mask = Features::parse(mask).expect("it was just parsed");
         assert!(settings.cpu().features().iter().all(|feature| !mask.contains(feature)));
         for (primitive, name) in settings.forced() {
@@ -82,12 +82,12 @@ pub(crate) fn record_seeds() -> Vec<Vec<u8>> {
     ["{}", "[]", "{\"schema\":1}", "{\"schema\":1,\"machine\":{},\"results\":[]}"].map(|t| t.into()).to_vec()
 }
 
-/// What a study asks: refused, or read with its name and the same every time.
+/// A study's question: refused, or read with its name and the same every time.
 pub(crate) fn study(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Ok(study) = Study::from_toml("fuzz", text) {
         assert!(study.name == "fuzz", "a study is named by its file");
-        // What it is written as is a study too. By their text, since a table may hold what is not equal to itself.
+        // Written out, it is a study too. Compared by text, since a table may hold values not equal to themselves.
         let written = toml::to_string(&study).expect("a study that was read can be written");
         let again = Study::from_toml("fuzz", &written).expect("a study that was written can be read");
         assert!(format!("{again:?}") == format!("{study:?}"), "it is read as another");

@@ -17,7 +17,7 @@ pub(crate) fn numbers(data: &[u8]) {
         for text in [to_decimal(&number), to_hexadecimal(&number)] {
             assert!(parse(text.as_bytes()).is_ok_and(|again| again == number), "{text} is read as another");
         }
-        // A number may be no discriminant; asking must not end in a panic.
+        // A number may not be a discriminant; checking must not panic.
         let _ = Discriminant::new(&number);
     }
 }
@@ -35,7 +35,7 @@ static DISCRIMINANTS: LazyLock<[Discriminant; 3]> = LazyLock::new(|| {
     [256, 1024, 1088].map(|bits| Discriminant::from_seed(b"fuzz", bits).expect("the seed has a prime"))
 });
 
-/// A discriminant, then a form's bytes. What is strictly a form is so leniently, is reduced, is written as it was read, and is
+/// A discriminant, then a form's bytes. A strictly valid form is also leniently valid, is reduced, is written as it was read, and is
 /// squared alike by all backends.
 pub(crate) fn forms(data: &[u8]) {
     let mut input = Bytes(data);
@@ -120,7 +120,7 @@ pub(crate) fn verify(data: &[u8]) {
     assert!(strict.is_ok() == unchanged, "{strict:?} of a proof that is unchanged: {unchanged}");
     let lenient = lanework_vdf::verify(Lenient, d, &question, &limits);
     assert!(lenient.is_ok() || strict.is_err(), "strictly good, leniently not");
-    // What is refused before there is a group is refused in it.
+    // A proof refused without a group is refused in it too.
     let early = check_without_group(Strict, d.bits(), &question, None, &limits);
     assert!(early.is_ok() || strict.is_err(), "{early:?} of a proof that is good");
     let early = check_without_group(Lenient, d.bits(), &question, None, &limits);
@@ -129,7 +129,7 @@ pub(crate) fn verify(data: &[u8]) {
         let verdict = lanework_vdf::verify(Strict, d.on(engine), &question, &limits);
         assert!(verdict == strict, "a backend verifies otherwise");
     }
-    // Bytes that are no proof at all.
+    // Bytes that are not a proof at all.
     let raw = Question { proof: data, ..question };
     assert!(lanework_vdf::verify(Strict, d, &raw, &limits).is_err());
 }
@@ -140,7 +140,7 @@ pub(crate) fn verify_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// What a timelord says, in one piece and in pieces: the same messages, the same end.
+/// A timelord's output in one piece and in pieces: the same messages, the same end.
 pub(crate) fn client(data: &[u8]) {
     let mut input = Bytes(data);
     let cut = usize::from(input.byte()) % 40 + 1;

@@ -1,4 +1,4 @@
-//! The runner as its users start it: what it is told, and what it answers.
+//! The runner as its users start it: its arguments and its output.
 #![forbid(unsafe_code)]
 
 use std::process::{Command, Output};

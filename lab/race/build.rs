@@ -1,4 +1,4 @@
-//! Captures how this build was made, for the machine card. Never fails: what cannot be found is "unknown".
+//! Captures how this build was made, for the machine card. Never fails: a missing fact is "unknown".
 
 use std::env;
 use std::process::Command;
@@ -39,7 +39,7 @@ fn main() {
         }),
     );
     let branch = output("git", &["symbolic-ref", "-q", "HEAD"]);
-    // Not the index, which every other git command renews: all that depends on this crate would be compiled again.
+    // Not the index: every other git command renews it, and all dependents of this crate would be recompiled.
     for name in std::iter::once("HEAD").chain(branch.as_deref()) {
         if let Some(path) = output("git", &["rev-parse", "--git-path", name])
             && std::path::Path::new(&path).exists()

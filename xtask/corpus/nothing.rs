@@ -1,1 +1,1 @@
-//! Nothing: the manifest beside this names packages, and that is all it is for.
+//! Empty: the manifest beside this file only names packages.

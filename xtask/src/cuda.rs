@@ -1,9 +1,9 @@
-//! `cargo xtask cuda`: compiles the kernels for CUDA devices, judges their machine code, and keeps what ships in step with its
+//! `cargo xtask cuda`: compiles the kernels for CUDA devices, lints their machine code, and keeps shipped programs in step with their
 //! sources.
 //!
-//! Every `kernels.toml` below `crates/` names programs. Their fat binaries ship in the repository, so that nobody
-//! needs the compiler to build; `kernels.lock` says what each was made of and by which compiler. The lint runs over every kernel
-//! that meets secrets, and before that over planted faults, all of which it must refuse.
+//! Every `kernels.toml` below `crates/` names programs. Their fat binaries ship in the repository, so building
+//! needs no CUDA compiler; `kernels.lock` records the sources and the compiler of each. The lint runs over every kernel
+//! that handles secrets. Before that it runs over planted faults, and must refuse them all.
 #![forbid(unsafe_code)]
 
 mod compile;
@@ -29,13 +29,13 @@ use manifest::{Lock, Locked, Program};
 /// Options of `cargo xtask cuda`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Change nothing: compile anew, and fail where the result is not what ships.
+    /// Change nothing: recompile, and fail if the result differs from what ships.
     #[arg(long)]
     check: bool,
     /// Compare hashes only, which needs no compiler.
     #[arg(long, conflicts_with = "check")]
     hashes: bool,
-    /// Print the refusals of every kernel, not the first few.
+    /// Print all refusals of every kernel, not only the first few.
     #[arg(long)]
     all: bool,
     /// Only programs whose source's path contains this.
@@ -46,11 +46,11 @@ pub(crate) struct Options {
     toolchain: Option<PathBuf>,
 }
 
-/// Why it did not work.
+/// Why the task failed.
 pub(crate) enum Problem {
     /// Something is wrong with the kernels or their compilation.
     Failed(String),
-    /// There is no compiler to be had here.
+    /// No compiler is available here.
     Missing(String),
 }
 
@@ -65,7 +65,7 @@ impl fmt::Display for Problem {
 /// Refusals of a kernel that are printed without `--all`.
 const SHOWN: usize = 3;
 
-/// Does it, and says in the exit code what became of it: 0 all well, 1 something is wrong, 3 there is no compiler here.
+/// Runs the task. The exit code is 0 for success, 1 for a failure, and 3 where there is no compiler.
 pub(crate) fn run(options: &Options) -> ExitCode {
     match work(options) {
         Ok(0) => ExitCode::SUCCESS,
@@ -107,7 +107,7 @@ fn work(options: &Options) -> Result<usize, Problem> {
     Ok(failed)
 }
 
-/// Compiles the planted faults and judges them. A lint that lets one pass judges nothing.
+/// Compiles the planted faults and lints them. A lint that lets one pass proves nothing.
 fn plants(toolchain: &Toolchain, root: &Path, scratch: &Path) -> Result<(), Problem> {
     let program = Program {
         source: "plants.cu".to_owned(),
@@ -131,7 +131,7 @@ fn plants(toolchain: &Toolchain, root: &Path, scratch: &Path) -> Result<(), Prob
         let findings = lint::judge(function, memory);
         let passes = findings.refusals.is_empty();
         if passes != function.name.starts_with("pass_") {
-            let what = if passes { "lets the planted" } else { "refuses the clean" };
+            let what = if passes { "passes the planted" } else { "refuses the clean" };
             return Err(Problem::Failed(format!(
                 "the lint {what} {} ({}): {:?}",
                 function.name, function.architecture, findings.refusals
@@ -146,7 +146,7 @@ fn plants(toolchain: &Toolchain, root: &Path, scratch: &Path) -> Result<(), Prob
     Ok(())
 }
 
-/// The programs of one manifest. How many checks failed.
+/// Checks the programs of one manifest. Returns how many checks failed.
 fn one(
     options: &Options,
     toolchain: &Toolchain,
@@ -174,13 +174,13 @@ fn one(
         for (program, compiled) in manifest.program.iter().zip(compiled) {
             let before = old.iter().flat_map(|old| &old.program).find(|locked| locked.code == program.code);
             let Some(compiled) = compiled else {
-                // Left as it is; a lock that cannot say what it was made of must be made anew.
+                // Its old entry stays. Without one, the lock must be made anew.
                 if let Some(before) = before {
                     lock.program.push(clone(before));
                 }
                 continue;
             };
-            // This one is judged while others are still being compiled.
+            // This one is linted while others are still being compiled.
             compiled.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?;
             let fresh = fresh(program);
             let bytes = fs::read(&fresh).map_err(|e| Problem::Failed(format!("{}: {e}", fresh.display())))?;
@@ -196,11 +196,11 @@ fn one(
             let ships = folder.join(&program.code);
             if options.check {
                 if fs::read(&ships).ok().as_deref() != Some(&bytes[..]) {
-                    println!("FAILED {} is not what {} compiles to", program.code, program.source);
+                    println!("FAILED {} differs from what {} compiles to", program.code, program.source);
                     failed += 1;
                 }
                 if before != Some(&locked) {
-                    println!("FAILED {} is not what kernels.lock says", program.code);
+                    println!("FAILED {} does not match kernels.lock", program.code);
                     failed += 1;
                 }
             } else if wrong == 0 {
@@ -219,7 +219,7 @@ fn one(
     Ok(failed)
 }
 
-/// Starts compiling a program: programs are compiled side by side, since a compiler's front end has one thread.
+/// Starts compiling a program: programs are compiled side by side, since the compiler's front end has one thread.
 fn start<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     toolchain: &'env Toolchain,
@@ -249,7 +249,7 @@ fn read(path: &Path) -> Result<String, Problem> {
     fs::read_to_string(path).map_err(|e| Problem::Failed(format!("{}: {e}", path.display())))
 }
 
-/// The function's arguments, as the program's source has them and its entry in `kernels.toml` calls them.
+/// The function's arguments, from the program's source and its entry in `kernels.toml`.
 fn memory(
     program: &Program,
     source: &str,
@@ -264,7 +264,7 @@ fn memory(
     Ok(memory.with_constants(own.cloned().unwrap_or_default()))
 }
 
-/// A program none of whose kernels meets a secret: nobody reads its machine code, but every kernel must be exempt by name.
+/// A program whose kernels handle no secrets: its machine code is not linted, but every kernel must be exempt by name.
 fn exempt(
     program: &Program,
     resources: BTreeMap<(String, String), String>,
@@ -288,7 +288,7 @@ fn exempt(
     Ok((failed, kernels))
 }
 
-/// Judges a program's kernels. How many are refused, and what the compiler made of each.
+/// Lints a program's kernels. Returns how many are refused, and the resources of each.
 fn judge(
     options: &Options,
     toolchain: &Toolchain,
@@ -330,7 +330,7 @@ fn judge(
                             });
                         if findings.declassified != named {
                             why.push(format!(
-                                "{} values are made public where kernels.toml says {named}",
+                                "{} values are made public, but kernels.toml says {named}",
                                 findings.declassified
                             ));
                         }
@@ -357,7 +357,7 @@ fn judge(
         }
         kernels.insert(name, used.to_owned());
     }
-    println!("{}: judged in {:.0} s", program.source, started.elapsed().as_secs_f64());
+    println!("{}: linted in {:.0} s", program.source, started.elapsed().as_secs_f64());
     if functions.is_empty() {
         println!("FAILED {} has no machine code", program.source);
         failed += 1;
@@ -365,7 +365,7 @@ fn judge(
     Ok((failed, kernels))
 }
 
-/// The line of resources of each kernel and architecture.
+/// The resource line of each kernel and architecture.
 fn usage(text: &str) -> BTreeMap<(String, String), String> {
     let (mut found, mut name, mut architecture) = (BTreeMap::new(), String::new(), String::new());
     for line in text.lines() {
@@ -386,7 +386,7 @@ fn usage(text: &str) -> BTreeMap<(String, String), String> {
     found
 }
 
-/// A part of such a line.
+/// One value of such a line.
 fn value(used: &str, part: &str) -> Option<u64> {
     used.split_whitespace().find_map(|word| word.strip_prefix(part)?.strip_prefix(':')?.parse().ok())
 }

@@ -13,10 +13,10 @@ pub(crate) struct Options {
     /// Mutated inputs for each target.
     #[arg(long, default_value_t = 1000)]
     runs: u64,
-    /// Seconds for each target; none are the runs alone.
+    /// Seconds for each target; by default only the runs count.
     #[arg(long)]
     seconds: Option<u64>,
-    /// What mutations are drawn with: new ones each time if left out.
+    /// Seed of the mutations; a new one each time by default.
     #[arg(long)]
     seed: Option<u64>,
     /// Also the targets that compare with other people's implementations, which `cargo xtask peers` builds.
@@ -26,7 +26,7 @@ pub(crate) struct Options {
     targets: Vec<String>,
 }
 
-/// Runs it; its exit code is ours.
+/// Runs the fuzzer; its exit code is ours.
 pub(crate) fn run(options: &Options) -> ExitCode {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["run", "--release", "--quiet", "--package", "lanework-fuzz", "--bin", "replay"]);
@@ -41,7 +41,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     if let Some(seed) = options.seed {
         cargo.args(["--seed", &seed.to_string()]);
     }
-    // What GNU as refuses, mostly for good reasons, another assembler need not be asked about: it takes ten times as long to start.
+    // A second assembler is not asked about what GNU as refuses, mostly for good reasons: it takes ten times as long to start.
     if std::env::var_os("LANEWORK_AS").is_none() {
         cargo.env("LANEWORK_AS", "as --64");
     }

@@ -1,6 +1,6 @@
-//! `cargo xtask long`: what takes too long for every change, with a log that every change checks.
+//! `cargo xtask long`: checks that take too long for every change, with a log that every change checks.
 //!
-//! Each step's last run stands in `.ci/long.toml`: its command, commit, date, duration and exit status. `--check` fails where a
+//! Each step's last run is in `.ci/long.toml`: its command, commit, date, duration and exit status. `--check` fails where a
 //! step's last run failed or is more than [`OLDEST`] commits back. A step that has never run is skipped until it is as overdue. A study in full may also be shown by its
 //! record in `records/`, if that is newer than the step's last run.
 #![forbid(unsafe_code)]
@@ -21,7 +21,7 @@ use crate::Complaint;
 const LOG: &str = ".ci/long.toml";
 const HEADER: &str =
     "# The last run of each step of `.ci/long`, which writes this file. `.ci/run` checks it.\n\n";
-/// Commits after which a run says nothing about the code any more.
+/// A run older than this many commits says nothing about the code.
 const OLDEST: u64 = 300;
 
 /// `long`.
@@ -39,10 +39,10 @@ pub(crate) struct Options {
 
 /// The commit that brought `.ci/long`. Steps that have never run are due [`OLDEST`] commits after it.
 const SINCE: &str = "c7dc9be65b9291ac810ea5c6bb1a2289bb206a41";
-/// Studies that say nothing without a CUDA device: where one has never run in full, that is a skipped step, and named as one.
+/// Studies that say nothing without a CUDA device: one that has never run in full is reported as a skipped step.
 const NEED_A_DEVICE: [&str; 1] = ["mayo-gpu"];
 
-/// Something to run, as a shell runs it.
+/// A shell command to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Step {
     name: String,
@@ -124,7 +124,8 @@ pub(crate) fn run(options: &Options) -> ExitCode {
 fn go(root: &Path, options: &Options) -> Result<ExitCode, Complaint> {
     let all = steps(root)?;
     if let Some(unknown) = options.steps.iter().find(|name| all.iter().all(|s| s.name != **name)) {
-        return Err(Complaint::from(format!("no step is called {unknown}")).help("--list names them"));
+        return Err(Complaint::from(format!("no step is called {unknown}"))
+            .help("`cargo xtask long --list` names them"));
     }
     let wanted = |step: &&Step| options.steps.is_empty() || options.steps.contains(&step.name);
     let chosen: Vec<&Step> = all.iter().filter(wanted).collect();
@@ -156,7 +157,7 @@ fn go(root: &Path, options: &Options) -> Result<ExitCode, Complaint> {
             exit,
         };
         log.insert(step.name.clone(), run);
-        // After each step, so that what ended is kept whatever happens to the next.
+        // After each step, so its result is kept whatever happens to the next.
         let text = toml::to_string(&log).map_err(|e| e.to_string())?;
         fs::write(root.join(LOG), format!("{HEADER}{text}")).map_err(|e| format!("{LOG}: {e}"))?;
     }
@@ -171,7 +172,7 @@ fn read(root: &Path) -> Result<Log, String> {
     }
 }
 
-/// Refuses a changed tree: the log would name a commit that was not what ran. What steps write themselves may differ.
+/// Refuses a changed tree: the log would name a commit that did not run. Files that steps write themselves may differ.
 fn clean() -> Result<(), String> {
     let changed =
         git(&["status", "--porcelain", "--", ".", ":!records", ":!studies/*/results.md", ":!.ci/long.toml"])?;
@@ -187,7 +188,7 @@ fn git(arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// How many commits lie between a run and the present.
+/// The number of commits between a run and the present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Age {
     Commits(u64),
@@ -208,7 +209,7 @@ fn age(commit: &str) -> Age {
     count.ok().and_then(|n| n.parse().ok()).map_or(Age::Foreign, Age::Commits)
 }
 
-/// What the log and the records say of a step.
+/// What the log and the records say about a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     Green(String),
@@ -237,7 +238,7 @@ fn in_full(records: Vec<Entry>) -> Vec<Full> {
     full.map(|r| Full { study: r.study, commit: r.machine.build.commit, date: r.date }).collect()
 }
 
-/// Whether a record made by this command tells of a run in full, of the commit that it names.
+/// Whether a record made by this command describes a run in full, of exactly the commit that it names.
 fn is_full(command: &str, tree: &str) -> bool {
     let has = |option: &str| command.split(' ').any(|word| word == option);
     has("--full") && !has("--rows") && tree == "clean"
@@ -249,7 +250,7 @@ fn state(step: &Step, log: &Log, records: &[Full], age: &dyn Fn(&str) -> Age) ->
     let record = of_step.max_by(|a, b| a.date.cmp(&b.date)).map(|r| (r.commit.as_str(), r.date.as_str()));
     let (commit, date) = match (run, record) {
         (None, None) if study(step).is_some_and(|study| NEED_A_DEVICE.contains(&study)) => {
-            return State::Skipped("it needs a CUDA device, and has never met one".to_owned());
+            return State::Skipped("it needs a CUDA device, and has never run on one".to_owned());
         }
         (None, None) => return never(age(SINCE)),
         (Some(run), Some((commit, date))) if run.date.as_str() < date => (commit, date),
@@ -264,7 +265,7 @@ fn state(step: &Step, log: &Log, records: &[Full], age: &dyn Fn(&str) -> Age) ->
     };
     match age(commit) {
         Age::Commits(n) if n <= OLDEST => State::Green(format!("passed {n} commits ago, {date}")),
-        Age::Commits(n) => State::Red(format!("passed {n} commits ago, {date}; {OLDEST} are the limit")),
+        Age::Commits(n) => State::Red(format!("passed {n} commits ago, {date}; the limit is {OLDEST}")),
         Age::Foreign => State::Red(format!("passed at {commit}, which is not in this history")),
         Age::NoHistory => {
             State::Skipped(format!("passed {date}; this checkout has no history to count commits in"))

@@ -24,20 +24,20 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Compile the kernels for CUDA devices, judge their machine code, and check that what ships is of its sources.
+    /// Compile the kernels for CUDA devices, lint their machine code, and check shipped programs against their sources.
     Cuda(cuda::Options),
-    /// Run what takes too long for every change, and keep a log of it; with --check judge that log.
+    /// Run the checks that take too long for every change, and log them; with --check, check that log.
     Long(long::Options),
     /// Build other people's implementations as shared libraries, outside the source tree.
     Peers(peers::Options),
-    /// Renew the tables and the picture of the documents and the studies' results from the committed records; with --check fail if they
+    /// Regenerate the documents' tables and picture and the studies' results from the committed records; with --check, fail if they
     /// differ.
     Readme(readme::Options),
-    /// Respill's analysis and proved rewrites of code that nobody here wrote, built and run, with one committed table.
+    /// Run respill's analysis and proved rewrites on third-party code, and compare with one committed table.
     RealCode(real_code::Options),
-    /// Remove a study in a scratch copy: nothing may name it any more, and the command must compile.
+    /// Remove a study in a scratch copy: nothing may still name it, and the command must compile.
     Removal(removal::Options),
-    /// Tests under Miri and the sanitizers, and with mutated sources.
+    /// Run tests under Miri and the sanitizers, and with mutated sources.
     Sound(sound::Options),
     /// Replay the fuzz targets' corpus and mutate it for a while, with a stable toolchain.
     Fuzz(fuzz::Options),

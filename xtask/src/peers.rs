@@ -2,8 +2,8 @@
 //!
 //! Sources come through cargo itself, from whatever registry it is set up to use: a throw-away project
 //! in the output directory depends on the package that carries them, and `cargo metadata` says where
-//! cargo put it. Nothing is written to the repository. Peers that come with the system are looked up and
-//! tried out only.
+//! cargo put it. Nothing is written to the repository. Peers that come with the system are only looked up and
+//! tried out.
 #![forbid(unsafe_code)]
 
 mod build;
@@ -38,7 +38,7 @@ pub(crate) struct Options {
     /// A clone of gost-engine's repository, a folder or an address, from which to build its newest engine.
     #[arg(long, value_name = "CLONE", env = "LANEWORK_GOST_ENGINE_SOURCE")]
     gost_engine_source: Option<String>,
-    /// Name the flavours and what each is, and build nothing.
+    /// List the flavours with a description of each, and build nothing.
     #[arg(long)]
     list: bool,
 }
@@ -49,10 +49,10 @@ const BUILT: u8 = 0;
 const FAILED: u8 = 1;
 /// The command line is wrong.
 const USAGE: u8 = 2;
-/// A tool is missing here; what did not need it was built.
+/// A tool is missing here; everything that did not need it was built.
 const UNAVAILABLE: u8 = 3;
 
-/// Builds the chosen flavours one by one, says what became of each, and sums up in the exit code.
+/// Builds the chosen flavours one by one, reports the result of each, and sums up in the exit code.
 pub(crate) fn run(options: &Options) -> ExitCode {
     if options.list {
         for flavour in FLAVOURS {
@@ -139,7 +139,7 @@ fn default_directory() -> PathBuf {
     workspace.join("target").join("peers")
 }
 
-/// Makes the output directory, and makes its path absolute as the tools run in other directories.
+/// Makes the output directory, and makes its path absolute, since the tools run in other directories.
 fn prepare(out: &Path) -> std::io::Result<PathBuf> {
     std::fs::create_dir_all(out)?;
     out.canonicalize()
@@ -163,10 +163,10 @@ fn try_out(out: &Path, flavour: &Flavour) -> Result<String, Problem> {
     ))
 }
 
-/// Says beside the others why there is nothing. A library of an earlier build stays, with its own card.
+/// Reports among the others why nothing was built. A library of an earlier build stays, with its own card.
 fn leave_note(out: &Path, name: &str, problem: &Problem) {
     if out.join(format!("{name}{}", std::env::consts::DLL_SUFFIX)).exists() {
-        println!("{:22} an earlier build stays as it was", "");
+        println!("{:22} an earlier build is kept", "");
     }
     let note = out.join(format!("{name}.unavailable"));
     if let Err(why) = std::fs::write(&note, format!("{problem}\n")) {

@@ -1,18 +1,18 @@
 //! `cargo xtask readme`: the tables and the picture of the README, the tables of `docs/figures.md` and the results of the studies,
 //! all from the committed records.
 //!
-//! Between `<!-- figures WHAT -->` and `<!-- /figures -->` stands what WHAT asks for:
+//! Between `<!-- figures WHAT -->` and `<!-- /figures -->` is the text that WHAT selects:
 //!
 //! | WHAT | text |
 //! |---|---|
-//! | `RECORD SUBJECT...` | of each subject that a pattern selects, the fastest variant beside the baseline |
+//! | `RECORD SUBJECT...` | for each subject that a pattern selects, the fastest variant beside the baseline |
 //! | `RECORD-peers SUBJECT...` | ours beside the fastest peer |
 //! | `headline`, then lines `RECORD-peers SUBJECT LABEL` | ours beside the fastest peer, one row per line |
 //! | `picture FILE` | the document's headline as a picture of all peers, in that file |
 //! | `behind peers` | every row against a peer whose verdict is not *ours faster* |
 //! | `behind baseline` | every row of our own variants whose verdict is not *faster* |
 //!
-//! RECORD is a file, or what a record is about (`bench-mayo`), which stands for the newest of it on every machine, the newest
+//! RECORD is a file, or the topic of records (`bench-mayo`), which selects the newest of them on every machine, the newest
 //! machine first. `studies/<name>/results.md` is the page of the newest record of that study.
 #![forbid(unsafe_code)]
 
@@ -77,7 +77,7 @@ fn newest(root: &Path) -> Result<Vec<Entry>, String> {
     Ok(history::newest_of_each(all.entries))
 }
 
-/// The same of those that `wanted` selects by study, the newest first.
+/// Those that `wanted` selects by study, the newest first.
 fn newest_first(root: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<Entry>, String> {
     let mut entries: Vec<Entry> = newest(root)?.into_iter().filter(|e| wanted(&e.record.study)).collect();
     entries.sort_by(|a, b| b.record.date.cmp(&a.record.date));
@@ -128,7 +128,7 @@ impl Document<'_> {
                 return Ok(table);
             }
             ("picture", [file]) => {
-                let headline = seen.headline.as_ref().ok_or("a picture stands before its headline")?;
+                let headline = seen.headline.as_ref().ok_or("a picture comes before its headline")?;
                 seen.pictures.push(((*file).to_owned(), picture::svg(headline)));
                 return Ok(headline::shown(self, headline, file));
             }
@@ -154,7 +154,7 @@ impl Document<'_> {
     }
 }
 
-/// What the marks of a document have given so far.
+/// What the marks of a document have produced so far.
 #[derive(Default)]
 struct Seen {
     marks: usize,
@@ -163,7 +163,7 @@ struct Seen {
     pictures: Vec<(String, String)>,
 }
 
-/// Writes `due` to `path`, or with `check` compares; whether it had to change.
+/// Writes `due` to `path`, or with `check` compares; returns whether it had to change.
 fn put(path: &Path, due: &str, check: bool) -> Result<bool, String> {
     if fs::read_to_string(path).is_ok_and(|found| found == due) {
         return Ok(false);
@@ -197,7 +197,7 @@ fn renewed(root: &Path, file: &str, check: bool) -> Result<String, String> {
     Ok(format!("{file}: {} marks, {} pictures, {state}", seen.marks, seen.pictures.len()))
 }
 
-/// Puts what `make` makes between each pair of marks.
+/// Puts the output of `make` between each pair of marks.
 fn splice(text: &str, mut make: impl FnMut(&str) -> Result<String, String>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -227,7 +227,7 @@ fn selected(patterns: &[&str], subject: &str) -> bool {
     patterns.is_empty() || patterns.iter().any(selects)
 }
 
-/// What a reader of a record's figures must know.
+/// A record's remarks, which readers of its figures must know.
 fn remarks(record: &Record) -> String {
     record.remarks.iter().map(|r| format!(" Remark: {r}.")).collect()
 }
@@ -243,7 +243,7 @@ fn source(name: &str, record: &Record) -> String {
     )
 }
 
-/// The table of one record, of the kind that its name asks for.
+/// The table of one record, in the form that its name selects.
 fn one(name: &str, record: &Record, patterns: &[&str]) -> Result<String, String> {
     if record.study.ends_with("-peers") {
         peers::table(name, record, patterns)
@@ -252,7 +252,7 @@ fn one(name: &str, record: &Record, patterns: &[&str]) -> Result<String, String>
     }
 }
 
-/// Of each subject and baseline the fastest row.
+/// The fastest row of each subject and baseline.
 fn fastest<'a>(rows: impl Iterator<Item = &'a ResultRow>) -> Vec<&'a ResultRow> {
     let mut best: Vec<&ResultRow> = Vec::new();
     for row in rows {
@@ -401,7 +401,7 @@ mod tests {
         assert!(renewed(&file, true).is_ok());
         fs::write(&file, text.replace("×4.00", "×5.00")).expect("written");
         assert!(renewed(&file, true).is_err());
-        // By what a record is about; the newest of it stands for all.
+        // By topic: the newest record is used.
         let mut newer = record.clone();
         (newer.date, newer.results[1].ratio) = ("2999-01-01T00:00:00Z".into(), 8.0);
         (newer.results[1].low, newer.results[1].high) = (8.0, 8.0);
@@ -417,7 +417,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("(records/") && text.contains("not yet a record of `t`."), "{text}");
-        // A record that cannot be read is named, and holds nothing else up.
+        // An unreadable record is reported, and blocks nothing else.
         assert_eq!(unreadable(folder.path()), Vec::<String>::new());
         let bad = folder.path().join("records").join(record.machine.slug()).join("bad.json");
         fs::write(&bad, "{").expect("written");

@@ -1,7 +1,7 @@
-//! `cargo xtask real-code`: respill on code that nobody here wrote.
+//! `cargo xtask real-code`: respill on third-party code.
 //!
-//! Each file of a pinned list is analysed and rewritten for each home. Every rewrite that is proved is built, and must print what the
-//! original prints: its project's own test, known answers, or a hash of its results on many inputs. Counts stand in one committed table.
+//! Each file of a pinned list is analysed and rewritten for each home. Every proved rewrite is built, and must print what the
+//! original prints: its project's own test, known answers, or a hash of its results on many inputs. The counts are in one committed table.
 #![forbid(unsafe_code)]
 
 mod entered;
@@ -36,16 +36,16 @@ pub(crate) struct Options {
     /// Only the rows that every change checks.
     #[arg(long)]
     sample: bool,
-    /// Write the table in place of comparing it.
+    /// Write the table instead of comparing it.
     #[arg(long)]
     bless: bool,
     /// Only rows whose name contains this; may be given several times.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Also race each program as rewritten for each home against the original, in so many rounds of runs.
+    /// Also race each program, rewritten for each home, against the original, in this many rounds of runs.
     #[arg(long, value_name = "ROUNDS")]
     race: Option<usize>,
-    /// Keep what the races find as a record.
+    /// Save the races' results as a record.
     #[arg(long, requires = "race")]
     save: bool,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Options {
 struct Table {
     /// Sums of all rows, by the origin of the code.
     total: BTreeMap<String, Total>,
-    /// A file, or a unit as one compiler makes it.
+    /// A file, or a unit as one compiler compiles it.
     row: BTreeMap<String, Survey>,
 }
 
@@ -126,7 +126,7 @@ fn go(options: &Options) -> Result<bool, String> {
     }
     let mut table = read(Path::new(TABLE))?;
     let mut races = options.race.map(Races::new);
-    // Rows, and of the skipped ones homes.
+    // Rows passed and failed; homes skipped.
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for (subject, by) in rows {
         let begun = Instant::now();
@@ -160,7 +160,7 @@ fn go(options: &Options) -> Result<bool, String> {
         } else {
             failed += 1
         }
-        // What is wrong is never blessed.
+        // A wrong result is never blessed.
         if wrong.is_empty() && options.bless {
             table.row.insert(name, survey);
         }
@@ -243,7 +243,7 @@ fn tried(here: &Here, build: &Build, surveyed: &mut Surveyed) -> Vec<String> {
         }
         match here.prints(build, text) {
             Ok(printed) if printed == original => (),
-            Ok(printed) => wrong.push(format!("{way} prints {} and not {}", printed.trim(), original.trim())),
+            Ok(printed) => wrong.push(format!("{way} prints {}, not {}", printed.trim(), original.trim())),
             Err(why) => wrong.push(format!("{way}: {why}")),
         }
     }

@@ -1,5 +1,5 @@
 //! `cargo xtask removal`: a study is one folder. Without the folder, and without the lines of `studies/Cargo.toml` and
-//! `studies/table.rs` that name it, nothing names it any more, and the command compiles.
+//! `studies/table.rs` that name it, nothing names it, and the command compiles.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -13,7 +13,7 @@ use crate::Complaint;
 /// `removal`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// One study, another one after each commit; without it and without names, all.
+    /// One study, a different one after each commit; without this and without names, all.
     #[arg(long, conflicts_with = "studies")]
     rotate: bool,
     /// Only these studies.
@@ -70,7 +70,7 @@ fn output(arguments: &[&str]) -> Result<String, String> {
     String::from_utf8(out.stdout).map_err(|e| format!("git: {e}"))
 }
 
-/// Files under version control that are there.
+/// Existing files under version control.
 fn tracked() -> Result<Vec<String>, String> {
     let listed = output(&["ls-files", "-z", "--cached", "--others", "--exclude-standard"])?;
     Ok(listed.split('\0').filter(|file| Path::new(file).is_file()).map(str::to_owned).collect())
@@ -130,7 +130,7 @@ fn without(files: &[String], study: &str) -> Result<(), String> {
     if !left.is_empty() {
         return Err(format!("named in {}", left.join(", ")));
     }
-    // Its own lock file may lose the study's line, so it is not locked; what other crates need is the same.
+    // Its own lock file may lose the study's line, so it is not locked; other crates' dependencies stay the same.
     let target = std::path::absolute("target").map_err(|e| e.to_string())?;
     let status = Command::new("cargo")
         .args(["check", "--quiet", "--package", "lanework"])

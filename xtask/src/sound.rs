@@ -1,6 +1,6 @@
 //! `cargo xtask sound`: tests under an interpreter and under the compiler's sanitizers, and with mutated sources.
 //!
-//! Each needs tools that the stable toolchain lacks. What is not there is named with what would bring it, and is never
+//! Each needs tools that the stable toolchain lacks. A missing tool is reported with the command that installs it, and is never
 //! counted as passed.
 #![forbid(unsafe_code)]
 
@@ -20,7 +20,7 @@ pub(crate) struct Options {
     package: Vec<String>,
 }
 
-/// A tool that watches tests.
+/// A tool that tests run under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Tool {
     /// The interpreter: undefined behaviour of every kind, in portable code. It has no assembler and no wide vectors.
@@ -36,7 +36,7 @@ pub(crate) enum Tool {
 impl Tool {
     const ALL: [Tool; 4] = [Tool::Miri, Tool::Address, Tool::Thread, Tool::Mutants];
 
-    /// What runs it, and what brings it.
+    /// The command that runs it, and the one that installs it.
     fn needs(self) -> (&'static [&'static str], &'static str) {
         match self {
             Tool::Miri => (&["+nightly", "miri", "--version"], "rustup +nightly component add miri rust-src"),
@@ -56,12 +56,12 @@ impl Tool {
     }
 }
 
-/// One package's part: what of it, by which arguments.
+/// One package's tests under a tool.
 struct Job {
     package: &'static str,
     /// Arguments of cargo.
     what: &'static [&'static str],
-    /// Arguments of the tests: which, and which not.
+    /// Arguments of the tests: which to run, and which not.
     tests: &'static [&'static str],
 }
 
@@ -120,7 +120,7 @@ const MIRI: &[Job] = &[
     ),
 ];
 
-/// Not those that watch memory themselves, or step through code and would step through the sanitizer's.
+/// Without tests that watch memory themselves, or step through code and would step through the sanitizer's.
 const ADDRESS: &[Job] = &[
     job("lanework-integer", &["--lib", "--tests"], &[]),
     job("lanework-magma", &["--lib"], &["--skip", "leaks::"]),
@@ -128,7 +128,7 @@ const ADDRESS: &[Job] = &[
     job("lanework-vdf", &["--lib", "--test", "chain", "--test", "garbage", "--test", "prover"], &[]),
 ];
 
-/// What runs on several threads.
+/// Tests that run on several threads.
 const THREAD: &[Job] = &[
     job("lanework-cpu", &["--lib"], &["threads::"]),
     job("lanework-magma", &["--lib"], &["parallel", "batch::", "threads_change_nothing"]),
@@ -155,7 +155,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         let (probe, remedy) = tool.needs();
         let there = cargo().args(probe).stdout(Stdio::null()).stderr(Stdio::null()).status();
         if !there.is_ok_and(|status| status.success()) {
-            println!("SKIPPED {tool:?}: it is not on this machine; `{remedy}` brings it");
+            println!("SKIPPED {tool:?}: not on this machine; `{remedy}` installs it");
             missing = true;
             continue;
         }
@@ -169,7 +169,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         }
         for package in &options.package {
             if !tool.jobs().iter().any(|job| job.package == package) {
-                println!("SKIPPED {tool:?}, {package}: nothing of it is on this tool's list");
+                println!("SKIPPED {tool:?}, {package}: none of its tests is on this tool's list");
                 missing = true;
             }
         }
@@ -201,10 +201,10 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     }
 }
 
-/// Cargo as its front end finds it, since other toolchains are asked for by name.
+/// Cargo as its front end finds it, since other toolchains are selected by name.
 fn cargo() -> Command {
     let mut command = Command::new("cargo");
-    // Else the toolchain that runs this would be the one that all children get.
+    // Otherwise all children would get the toolchain that runs this.
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
     command
 }
@@ -219,7 +219,7 @@ fn command(tool: Tool, job: &Job) -> Command {
     cargo
 }
 
-/// The words of a job that no test has in its name: it would pass for having run nothing.
+/// The words of a job that are in no test's name: it would pass without running anything.
 fn unknown(tool: Tool, job: &Job) -> Result<Vec<&'static str>, String> {
     if tool == Tool::Mutants {
         return Ok(Vec::new());
@@ -233,26 +233,26 @@ fn unknown(tool: Tool, job: &Job) -> Result<Vec<&'static str>, String> {
     Ok(named_by_none(&String::from_utf8_lossy(&output.stdout), job.tests))
 }
 
-/// Of the words for a test program those that are in no name that it lists.
+/// The words for a test program that are in none of its listed names.
 fn named_by_none<'a>(listed: &str, words: &[&'a str]) -> Vec<&'a str> {
     let names: Vec<&str> = listed.lines().filter_map(|line| line.strip_suffix(": test")).collect();
     let words = words.iter().copied().filter(|word| !word.starts_with("--"));
     words.filter(|word| !names.iter().any(|name| name.contains(word))).collect()
 }
 
-/// Cargo with a tool's tests, built apart, or every plain build would build everything anew.
+/// Cargo with a tool's tests, built apart; otherwise every plain build would start anew.
 fn watched(tool: Tool) -> Command {
     let mut cargo = cargo();
     let sanitizer = |cargo: &mut Command, name: &str| {
         cargo.args(["+nightly", "test", "--target", TARGET, "--target-dir", &format!("target/{name}")]);
         cargo.env("RUSTFLAGS", format!("-Zsanitizer={name} -Cforce-frame-pointers=yes"));
-        // What tests keep for good, to have it live as long as the program, is no fault.
+        // Memory that tests leak on purpose, to live as long as the program, is not a fault.
         cargo.env("ASAN_OPTIONS", "detect_leaks=0");
     };
     match tool {
         Tool::Miri => {
             cargo.args(["+nightly", "miri", "test", "--target-dir", "target/miri"]);
-            // Tests read vectors; the pools of threads keep their memory, and their queues break the older of the two models of
+            // Tests read vector files; thread pools keep their memory, and their queues break the older of the two models of
             // aliasing.
             let flags = "-Zmiri-disable-isolation -Zmiri-tree-borrows -Zmiri-permissive-provenance -Zmiri-ignore-leaks";
             cargo.env("MIRIFLAGS", flags);

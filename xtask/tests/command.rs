@@ -1,4 +1,4 @@
-//! The chores as they are started: what is no chore is refused, and a check that changes nothing can be run from anywhere.
+//! The chores as users start them: an unknown chore is refused, and a check that changes nothing can be run from anywhere.
 #![forbid(unsafe_code)]
 
 use std::path::Path;

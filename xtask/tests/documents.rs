@@ -31,7 +31,7 @@ fn prose(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// What stands between `open` and `close` in a line, every time.
+/// Every text between `open` and `close` in a line.
 fn between<'a>(line: &'a str, open: &str, close: char) -> Vec<&'a str> {
     let pieces = line.split(open).skip(1);
     pieces.filter_map(|piece| piece.split_once(close).map(|(inside, _)| inside)).collect()
@@ -71,7 +71,7 @@ fn is_path(root: &Path, text: &str) -> bool {
     }
 }
 
-/// Whether a document of that name stands beside `file`, at the root, in `docs` or in some crate, study or part of the laboratory.
+/// Whether a document of that name is beside `file`, at the root, in `docs` or in some crate, study or part of the laboratory.
 fn is_document(root: &Path, file: &Path, name: &str) -> bool {
     let beside = file.with_file_name(name).exists() || exists(root, name);
     beside
@@ -80,7 +80,7 @@ fn is_document(root: &Path, file: &Path, name: &str) -> bool {
             .any(|folder| exists(root, &format!("{folder}/{name}")))
 }
 
-/// What a document names and is not there, with the line.
+/// What a document names that does not exist, with the line.
 fn missing(root: &Path, file: &Path, text: &str) -> Vec<String> {
     let folder = file.parent().expect("a folder");
     let mut found = Vec::new();
@@ -146,7 +146,7 @@ fn commands(text: &str) -> Vec<&str> {
     block.lines().map(|line| line.split(" #").next().unwrap_or_default().trim()).collect()
 }
 
-/// Those that a script of steps does not run, word for word.
+/// The commands that a script of steps does not run, word for word.
 fn not_run<'a>(commands: &[&'a str], script: &str) -> Vec<&'a str> {
     let steps: Vec<&str> =
         script.lines().filter_map(|l| l.strip_prefix("step '")?.split_once("' ")).map(|s| s.1).collect();

@@ -23,8 +23,8 @@ use crate::ui::Session;
 /// A command line, without a shell; `sh -c '...'` asks for one.
 fn program(line: &str) -> Result<Program, Failure> {
     let words = shlex::split(line).ok_or_else(|| {
-        Failure::input(format!("--process: '{line}' ends within a quotation or after a backslash"))
-            .help("close the quotation")
+        Failure::input(format!("--process: '{line}' ends inside quotes or after a backslash"))
+            .help("close the quotes")
     })?;
     let (first, rest) = words.split_first().ok_or_else(|| {
         Failure::input("--process: a command is empty").help("give two commands: --process 'A' 'B'")
@@ -32,23 +32,23 @@ fn program(line: &str) -> Result<Program, Failure> {
     Ok(Program::new(line, first, rest.to_vec()))
 }
 
-/// Of what a command says to standard error so much is told where it fails.
+/// The most bytes of a failed command's standard error that the message repeats.
 const SAID: u64 = 2048;
 
 /// One run of a command.
 struct Printed {
-    /// What it printed, where that is wanted. In a file: Linux starts a child's peak memory at its parent's, so that what this process holds
-    /// would be counted as theirs.
+    /// Its output, if wanted. In a file: Linux starts a child's peak memory at its parent's, so output held in this process would
+    /// count as the child's.
     output: Option<File>,
     seconds: f64,
 }
 
-/// Runs a command once, which may fail in its own way.
+/// Runs a command once. Its own failure is the inner result.
 ///
 /// # Errors
-/// Where it cannot be started at all, or its output not be kept.
+/// If it cannot be started, or its output cannot be kept.
 fn printed(program: &Program, keep: bool) -> Result<Result<Printed, String>, Failure> {
-    let kept = |e: std::io::Error| Failure::unavailable(format!("no room for what a command prints: {e}"));
+    let kept = |e: std::io::Error| Failure::unavailable(format!("cannot store a command's output: {e}"));
     let output = keep.then(tempfile::tempfile).transpose().map_err(kept)?;
     let stdout = match &output {
         Some(file) => Stdio::from(file.try_clone().map_err(kept)?),
@@ -64,7 +64,7 @@ fn printed(program: &Program, keep: bool) -> Result<Result<Printed, String>, Fai
         .map_err(|e| Failure::file(&program.program, format!("cannot be run: {e}")))?;
     let mut said = Vec::new();
     if let Some(mut pipe) = child.stderr.take() {
-        // What cannot be read any more is missing from a message alone.
+        // If the rest cannot be read, only a message lacks it.
         let _ = pipe.by_ref().take(SAID).read_to_end(&mut said);
         let _ = std::io::copy(&mut pipe, &mut std::io::sink());
     }
@@ -94,8 +94,7 @@ fn difference(a: &mut File, b: &mut File) -> std::io::Result<Option<String>> {
     Ok((of_a != of_b).then(|| format!("it prints {of_b} bytes and the other {of_a}")))
 }
 
-/// The check that stands before the race: both end well, and where it was asked for, say the same. With it, how long each took, in
-/// seconds.
+/// The check before the race: both commands succeed and, if asked for, print the same. Also how long each took, in seconds.
 fn gate(programs: &[Program; 2], same_output: bool) -> Result<(Gate, [f64; 2]), Failure> {
     let [a, b] = programs;
     let mut found = [printed(a, same_output)?, printed(b, same_output)?];
@@ -114,8 +113,7 @@ fn gate(programs: &[Program; 2], same_output: bool) -> Result<(Gate, [f64; 2]), 
         .map(|(p, f)| row("exit code 0", &p.name, f.as_ref().err().cloned()))
         .collect();
     if let [Ok(Printed { output: Some(a), .. }), Ok(Printed { output: Some(b), .. })] = &mut found {
-        let why =
-            difference(a, b).unwrap_or_else(|e| Some(format!("what was printed cannot be read again: {e}")));
+        let why = difference(a, b).unwrap_or_else(|e| Some(format!("the output cannot be read back: {e}")));
         rows.push(row("the same output", &programs[1].name, why));
     }
     Ok((Gate::new(move || Ok(rows.clone())), seconds))
@@ -176,13 +174,13 @@ pub(super) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failur
     })
 }
 
-/// Medians of both, as such tables are, and then the verdicts.
+/// Medians of both, then the verdicts.
 fn shown(usages: &[&Usage], record: &Record, session: &Session) -> String {
     let mut out = String::new();
     for u in usages {
         let memory = if u.own_peak_kib.is_some_and(|own| u.peak_kib <= own as f64) {
             // Linux starts a child's peak at its parent's.
-            "at most ours".to_owned()
+            "no more than our own".to_owned()
         } else {
             format!("{:.0} KiB", u.peak_kib)
         };

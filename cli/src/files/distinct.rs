@@ -1,4 +1,4 @@
-//! Whether a command would write over what it reads, or write or read one thing twice.
+//! Whether a command would overwrite its input, or write or read one thing twice.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use lanework_study::Failure;
 
 use super::{is_stream, own};
 
-/// What a path stands for, whatever it is called.
+/// What a path refers to, whatever its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Identity {
     /// Something that exists: device and inode.
@@ -27,11 +27,11 @@ const STDOUT: &str = "standard output";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A file, or one that is to be made.
+    /// A file, or one to be made.
     File,
-    /// A pipe, a socket or a terminal: what is read of it is gone.
+    /// A pipe, a socket or a terminal: its data can be read only once.
     Stream,
-    /// `/dev/null` and its like, which are the same for everybody.
+    /// `/dev/null` and the like, which anything may share.
     Endless,
 }
 
@@ -76,7 +76,7 @@ fn kind(metadata: &Metadata) -> Kind {
     if endless { Kind::Endless } else { Kind::Stream }
 }
 
-/// A standard stream that is named twice.
+/// Refuses a standard stream that is named twice.
 fn once(paths: &[&Path], standard: &str) -> Result<(), Failure> {
     if paths.iter().filter(|path| is_stream(path)).count() > 1 {
         return Err(Failure::input(format!("{standard} can serve only one of the files"))

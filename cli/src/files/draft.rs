@@ -1,9 +1,9 @@
-//! A file that is being made, and is put in its place when it is whole.
+//! A file that is being made, and is put in its place once it is complete.
 //!
-//! Until then it has no name (`O_TMPFILE`), so that nothing of it stays after any signal. To replace a file it needs a name for
-//! a moment: `.lanework-0.tmp` in the same directory, or the next number where that is in use. Signals wait for that moment to
-//! pass; SIGKILL does not, and then the next run that writes into the directory removes the file. File systems without unnamed
-//! files have it under that name from its beginning, and a signal that ends the command removes it.
+//! Until then it has no name (`O_TMPFILE`), so no signal leaves anything behind. To replace a file it needs a name for a moment:
+//! `.lanework-0.tmp` in the same directory, or the next number if that is in use. Signals wait for that moment to pass. SIGKILL
+//! does not, and then the next run that writes into the directory removes the file. On file systems without unnamed files it has
+//! that name from the start, and a signal that ends the command removes it.
 //!
 //! A temporary name is in use as long as its file is locked (`flock`).
 #![forbid(unsafe_code)]
@@ -25,26 +25,26 @@ use rustix::process::geteuid;
 use super::Access;
 use crate::signals::{self, Held, Moment};
 
-/// Temporary names in one directory at most.
+/// The most temporary names in one directory.
 const MOST: usize = 1000;
 
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 const PUBLIC: Mode = PRIVATE.union(Mode::RGRP).union(Mode::WGRP).union(Mode::ROTH).union(Mode::WOTH);
 
-/// How a directory is opened that files are made in: it need not be readable.
+/// How to open a directory for making files in it: it need not be readable.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
-/// The file, and the place it will have.
+/// The file, and its future place.
 pub(super) struct Draft {
     file: File,
     folder: Arc<OwnedFd>,
     name: OsString,
-    /// Its rights: what the user's mask leaves of those that were asked for.
+    /// Its permissions: those asked for, less the user's umask.
     mode: Mode,
-    /// The name that it has meanwhile, and the number under which signals know it.
+    /// Its temporary name, and the number of its signal action.
     temporary: Option<(String, u64)>,
 }
 
@@ -70,7 +70,7 @@ impl Draft {
         Draft::with_name(folder, name, mode)
     }
 
-    /// Where a file cannot do without a name.
+    /// A file with a name, where it cannot do without one.
     fn with_name(folder: Arc<OwnedFd>, name: OsString, mode: Mode) -> io::Result<Draft> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
         let mut held = signals::hold();
@@ -79,7 +79,7 @@ impl Draft {
             let file = File::from(file);
             lock(&file);
             if fstat(&file)?.st_nlink == 0 {
-                // Another run took it for one that was left behind, before it was locked.
+                // Before it was locked, another run took it for one left behind.
                 continue;
             }
             let strict = rights(&file).and_then(|mode| fchmod(&file, mode & PRIVATE).map(|()| mode));
@@ -100,11 +100,11 @@ impl Draft {
         &mut self.file
     }
 
-    /// Puts files in their places, one after the other without a signal between them. Several are locked against other runs
-    /// that put several files in the same directories.
+    /// Puts files in their places, one after the other, with no signal in between. Several are locked against other runs that
+    /// put several files in the same directories.
     ///
     /// # Errors
-    /// Which of them could not be placed, and why. New files that were placed before it are taken back.
+    /// Which file could not be placed, and why. New files placed before it are removed again.
     pub(super) fn place_all(mut drafts: Vec<Draft>, force: bool) -> Result<(), (usize, io::Error)> {
         let _locks = if drafts.len() > 1 { folders(&drafts) } else { Vec::new() };
         let mut held = signals::hold();
@@ -120,12 +120,12 @@ impl Draft {
                 }
             }
         }
-        // A draft that is dropped asks for the lock itself.
+        // Dropping a draft takes the lock itself.
         drop(held);
         Ok(())
     }
 
-    /// Puts the file in its place; whether there was none before.
+    /// Puts the file in its place; returns whether there was none before.
     fn place(&mut self, force: bool, held: &mut Held) -> io::Result<bool> {
         let Some((name, number)) = self.temporary.take() else {
             return match self.link(&self.name) {
@@ -144,12 +144,12 @@ impl Draft {
         placed.inspect_err(|_| self.remove(&name))
     }
 
-    /// Gives an unnamed file a name that nothing has.
+    /// Gives an unnamed file an unused name.
     fn link(&self, name: &OsStr) -> rustix::io::Result<()> {
         linkat(CWD, own_path(&self.file), &self.folder, name, AtFlags::SYMLINK_FOLLOW)
     }
 
-    /// Takes the place of what is there. The rights are those that both files allow.
+    /// Replaces the existing file. The permissions are those that both files allow.
     fn replace(&self, temporary: &str) -> io::Result<()> {
         let old = statat(&self.folder, &*self.name, AtFlags::SYMLINK_NOFOLLOW).ok();
         let old = old.filter(|old| FileType::from_raw_mode(old.st_mode) == FileType::RegularFile);
@@ -158,11 +158,11 @@ impl Draft {
         Ok(renameat(&self.folder, temporary, &self.folder, &*self.name)?)
     }
 
-    /// Takes a place where nothing is.
+    /// Takes an unused name.
     fn rename(&self, temporary: &str) -> io::Result<()> {
         fchmod(&self.file, self.mode)?;
         match no_replace(&self.folder, temporary, &self.name) {
-            // A file system that cannot do that. Most of them have links.
+            // The file system cannot do that. Most of these have links.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 linkat(&self.folder, temporary, &self.folder, &*self.name, AtFlags::empty())?;
                 self.remove(temporary);
@@ -173,7 +173,7 @@ impl Draft {
     }
 
     fn remove(&self, name: &str) {
-        // What cannot be removed now is removed by the next run.
+        // If this fails, the next run removes it.
         let _ = unlinkat(&self.folder, name, AtFlags::empty());
     }
 
@@ -210,13 +210,13 @@ fn own_path(file: &File) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// Says that a file's temporary name is in use. A file system without locks has none that are left behind by mistake either:
-/// nothing there is removed.
+/// Marks a file's temporary name as in use. On a file system without locks, every such name counts as in use: nothing there is
+/// removed.
 fn lock(file: impl AsFd) {
     let _ = flock(file, FlockOperation::LockExclusive);
 }
 
-/// A file without a name, where the file system and the system know such.
+/// A file without a name, if the file system and the kernel support it.
 #[cfg(target_os = "linux")]
 fn without_name(folder: &OwnedFd, mode: Mode) -> io::Result<Option<File>> {
     match openat(folder, ".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
@@ -247,7 +247,7 @@ fn no_replace(_: &OwnedFd, _: &str, _: &OsStr) -> rustix::io::Result<()> {
     Err(Errno::NOSYS)
 }
 
-/// Makes something under the first temporary name that is not in use.
+/// Makes something under the first unused temporary name.
 fn name_in<T>(folder: &OwnedFd, make: impl Fn(&str) -> rustix::io::Result<T>) -> io::Result<(String, T)> {
     for n in 0..MOST {
         let name = temporary(n);
@@ -295,7 +295,7 @@ fn remove_left(folder: &OwnedFd, name: &str) -> Left {
     }
 }
 
-/// Whether the directory lets only others replace what has this name (its sticky bit).
+/// Whether the directory's sticky bit lets only others replace this name.
 fn not_ours_to_replace(folder: &OwnedFd, name: &OsStr) -> bool {
     let (Ok(there), Ok(file)) = (fstat(folder), statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)) else {
         return false;

@@ -1,4 +1,4 @@
-//! What is read: files, and standard input for `-`.
+//! Inputs: files, and standard input for `-`.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -45,12 +45,12 @@ impl Source {
         &mut self.file
     }
 
-    /// How messages call it.
+    /// Its name in messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The bytes there are, where the system knows.
+    /// The number of bytes, if the system knows it.
     pub(crate) fn length(&self) -> Option<u64> {
         self.length
     }
@@ -72,14 +72,14 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// The bytes of a small file, a key say; larger ones are refused before they are read.
+/// The bytes of a small file, such as a key; larger ones are refused before they are read.
 pub(crate) fn read_small(path: &Path, limit: u64) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let mut source = Source::open(path)?;
     let name = source.name().to_owned();
     if source.length().is_some_and(|length| length > limit) {
         return Err(too_long(&name, limit));
     }
-    // Room for all of it at once, as a vector that grows leaves copies behind. Files of the system say that they are empty.
+    // Room for all of it at once, since a growing vector leaves copies behind. System files report a length of 0.
     let expected = source.length().filter(|&length| length > 0).unwrap_or(limit) as usize;
     let mut bytes = Zeroizing::new(vec![0; expected + 1]);
     let mut filled = 0;
@@ -102,11 +102,11 @@ pub(crate) fn read_small(path: &Path, limit: u64) -> Result<Zeroizing<Vec<u8>>, 
 }
 
 fn too_long(name: &str, limit: u64) -> Failure {
-    Failure::input(format!("{name}: longer than the {limit} bytes that such a file may have"))
+    Failure::input(format!("{name}: longer than the {limit} bytes allowed for such a file"))
         .help("name a key, passphrase or other small file")
 }
 
-/// The text of a small file, a key say; larger ones are refused before they are read.
+/// The text of a small file, such as a key; larger ones are refused before they are read.
 pub(crate) fn read_text(path: &Path, limit: u64) -> Result<Zeroizing<String>, Failure> {
     let mut bytes = read_small(path, limit)?;
     // The same memory, under another type.

@@ -1,4 +1,4 @@
-//! What is written: files, and standard output for `-`.
+//! Outputs: files, and standard output for `-`.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -12,7 +12,7 @@ use super::draft::Draft;
 use super::{Access, is_stream, own, widen};
 use crate::{signals, sys};
 
-/// An output of any size; a file appears in its place only when it is whole.
+/// An output of any size; a file appears in its place only once it is complete.
 pub(crate) struct Sink<'a> {
     path: &'a Path,
     place: Place,
@@ -22,19 +22,18 @@ pub(crate) struct Sink<'a> {
 enum Place {
     /// Standard output. Written bytes cannot be taken back.
     Standard(fs::File),
-    /// A device, a pipe or a socket. It is opened for the first byte, since one reader may wait for two pipes in turn.
+    /// A device, a pipe or a socket. It is opened at the first byte, since one reader may wait for two pipes in turn.
     Device(Option<fs::File>),
     File(Draft),
 }
 
 impl<'a> Sink<'a> {
-    /// Opens an output, and refuses what could not be written at the end. An existing file is replaced only if `force` says
-    /// so.
+    /// Opens an output, and refuses one that could not be written at the end. An existing file is replaced only with `force`.
     pub(crate) fn create(path: &'a Path, access: Access, force: bool) -> Result<Sink<'a>, Failure> {
         Ok(Sink { path, place: place(path, access, force)?, force })
     }
 
-    /// Why writing failed, as a failure; a reader that has had enough ends the command quietly instead.
+    /// Why writing failed, as a failure; a reader that stopped early ends the command quietly instead.
     pub(crate) fn failed(&self, e: &io::Error) -> Failure {
         match &self.place {
             Place::File(_) => unwritable(self.path, e),
@@ -44,7 +43,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Everything is written: puts a file in its place, on request not before the disk has it.
+    /// Puts a complete file in its place; with `sync`, not before it is on disk.
     pub(crate) fn commit(self, sync: bool) -> Result<(), Failure> {
         let Place::File(mut draft) = self.place else { return Ok(()) };
         if sync {
@@ -53,7 +52,7 @@ impl<'a> Sink<'a> {
         Draft::place_all(vec![draft], self.force).map_err(|(_, e)| unplaced(self.path, &e))
     }
 
-    /// Writes all there is, and puts a file in its place when the disk has it.
+    /// Writes all bytes, and puts a file in its place once it is on disk.
     pub(crate) fn put(self, bytes: &[u8]) -> Result<(), Failure> {
         put_all(vec![(self, bytes)])
     }
@@ -77,7 +76,7 @@ impl Write for Sink<'_> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // Nothing is held back.
+        // Nothing is buffered.
         Ok(())
     }
 }
@@ -93,8 +92,8 @@ impl Place {
     }
 }
 
-/// Writes several outputs, and then puts the files among them in their places: all of them, or none. Streams come after all
-/// files are on the disk, and before any has its place.
+/// Writes several outputs, then puts the files among them in their places: all of them, or none. Streams are written after all
+/// files are on disk and before any is in its place.
 pub(crate) fn put_all(mut outputs: Vec<(Sink<'_>, &[u8])>) -> Result<(), Failure> {
     for to_files in [true, false] {
         for (sink, bytes) in &mut outputs {
@@ -131,7 +130,7 @@ fn place(path: &Path, access: Access, force: bool) -> Result<Place, Failure> {
     if !force && path.symlink_metadata().is_ok() {
         return Err(exists(path));
     }
-    // A link stays a link: what it leads to is replaced. One that leads nowhere is replaced itself.
+    // A link stays a link: its target is replaced. A dangling link is replaced itself.
     let target =
         if force { fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()) } else { path.to_owned() };
     let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -139,21 +138,21 @@ fn place(path: &Path, access: Access, force: bool) -> Result<Place, Failure> {
         let folder = lanework_study::text::shown(folder);
         return Err(Failure::file(path, format!("no directory {folder}")).help(format!("mkdir -p {folder}")));
     }
-    // From here on there is something to be undone where a signal ends the command.
+    // From here on, a signal that ends the command has something to undo.
     signals::listen()?;
     Draft::new(&target, access).map(Place::File).map_err(|e| unwritable(path, &e))
 }
 
-/// Refuses a standard output that was closed: the result would be lost without a word.
+/// Refuses a standard output that was closed: the result would be lost silently.
 pub(crate) fn needs_standard_output() -> Result<(), Failure> {
     if sys::stdout_was_closed() {
-        return Err(Failure::input("standard output: closed, so that the result would be lost")
+        return Err(Failure::input("standard output: closed, so the result would be lost")
             .help("name a file, or send it to /dev/null"));
     }
     Ok(())
 }
 
-/// Standard output as a file: Rust's own looks for line ends in what it is given, and keeps the rest in a buffer.
+/// Standard output as a file: Rust's own searches its input for line ends, and buffers the rest.
 fn standard_output() -> Result<fs::File, Failure> {
     needs_standard_output()?;
     let failed = |e: io::Error| Failure::input(format!("standard output: {e}"));
@@ -164,17 +163,17 @@ fn standard_output() -> Result<fs::File, Failure> {
     Ok(file)
 }
 
-/// Writes one file whole or not at all; an existing one is replaced only if `force` says so. `-` is standard output.
+/// Writes one file whole or not at all; an existing one is replaced only with `force`. `-` is standard output.
 pub(crate) fn write(path: &Path, bytes: &[u8], access: Access, force: bool) -> Result<(), Failure> {
     Sink::create(path, access, force)?.put(bytes)
 }
 
-/// Refuses early what [`write()`] would refuse late, for outputs that are too many to be kept open.
+/// Refuses early what [`write()`] would refuse late, for outputs that are too many to keep open.
 pub(crate) fn may_write(path: &Path, force: bool) -> Result<(), Failure> {
     place(path, Access::Public, force).map(drop)
 }
 
-/// The system's reason, by its kind: the number means nothing to anyone.
+/// The system's reason by its kind, without the error number.
 fn unwritable(path: &Path, e: &io::Error) -> Failure {
     Failure::file(path, format!("cannot be written: {}", e.kind()))
 }
@@ -184,5 +183,5 @@ fn unplaced(path: &Path, e: &io::Error) -> Failure {
 }
 
 fn exists(path: &Path) -> Failure {
-    Failure::file(path, "exists already").help("--force replaces it")
+    Failure::file(path, "already exists").help("--force replaces it")
 }

@@ -1,4 +1,4 @@
-//! `lanework history check`: regressions on this machine, called so only after a paired run.
+//! `lanework history check`: regressions on this machine, reported as such only after a paired run.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -23,22 +23,22 @@ use lanework_study::races::{Effort, Race, race_all};
 /// `history check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// Only this study (`bench-mayo`), as `history list` names it.
+    /// Check only this study, as `history list` names it (such as `bench-mayo`).
     #[arg(long, value_name = "NAME")]
     study: Option<String>,
-    /// The older `lanework` executable. Suspicions are raced as this one against that one, process by process. Without it,
-    /// only the race against the baseline is repeated.
+    /// The older `lanework` executable. Suspects are raced on both executables, process by process. Without it, only the race
+    /// against the baseline is repeated.
     #[arg(long, value_name = "FILE")]
     old: Option<PathBuf>,
     #[command(flatten)]
     effort: Effort,
 }
 
-/// How a suspicion was raced again: by two executables.
+/// How a suspect was raced again: with both executables.
 const IN_PAIRS: &str = "both executables in pairs";
 
-/// Whether it is slower again. Both executables in pairs are judged by their interval alone; a race against the baseline is another run,
-/// which may be off by what no interval of one run holds, so that it must show half of what was suspected at least.
+/// Whether it is slower again. For both executables in pairs, the interval alone decides. A race against the baseline is another run,
+/// which may be off by more than its interval shows, so it must show at least half of the suspected loss.
 fn bears_out(suspected: f64, in_pairs: bool, step: &Step) -> bool {
     step.verdict == Verdict::Slower && (in_pairs || step.factor.ln() <= suspected.ln() / 2.0)
 }
@@ -50,7 +50,7 @@ struct Case {
     again: Result<(&'static str, Step), Unjudged>,
 }
 
-/// Why a suspicion was not raced again.
+/// Why a suspect was not raced again.
 enum Unjudged {
     /// Times alone need the old executable, which was not given.
     NeedsOld,
@@ -62,7 +62,7 @@ impl Unjudged {
     fn told(&self) -> &str {
         match self {
             Unjudged::NeedsOld => {
-                "its time alone looks worse, and times pair with the old executable only: give it with --old"
+                "only its time looks worse, which takes the old executable to check: name it with --old"
             }
             Unjudged::Failed(why) => why.trim(),
         }
@@ -101,7 +101,7 @@ pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Ou
         names.sort_unstable();
         names.dedup();
         let also = skipped_told(&skipped).map_or_else(String::new, |why| format!(" ({why})"));
-        return Err(Failure::input(format!("no record is of '{study}'{also}"))
+        return Err(Failure::input(format!("no record of the study '{study}'{also}"))
             .help(format!("choose among {}", names.join(", "))));
     }
     let entries: Vec<Entry> = all
@@ -128,7 +128,7 @@ pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Ou
             }
         }
     }
-    // Without an old lanework to race against, what has not lost to its own baseline cannot be judged, and takes no time.
+    // Without an old lanework to race against, a variant that has not lost to its baseline cannot be judged, and takes no time.
     let judged = |c: &Change| args.old.is_some() || c.against_baseline.verdict == Verdict::Slower;
     let raced = suspects.iter().filter(|(_, _, c)| judged(c)).count();
     let effort = Effort { seconds: args.effort.seconds / raced.max(1) as f64, ..args.effort.clone() };
@@ -175,11 +175,11 @@ pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Ou
         }
         return Ok(Outcome::No);
     }
-    // Neither a record that could not be read nor a suspicion that could not be looked into is a clean bill.
+    // An unreadable record or a suspect that could not be raced must not pass as success.
     ended(&skipped).map(|yes| if failed { Outcome::Unavailable } else { yes })
 }
 
-/// Refuses early a program that is not `lanework`: every suspicion would fail by it.
+/// Refuses a program that is not `lanework` early: every race against it would fail.
 fn is_lanework(path: &Path) -> Result<(), Failure> {
     let answer = Command::new(path).arg("--version").stdin(Stdio::null()).output();
     let answer = answer.map_err(|e| Failure::file(path, format!("cannot be run: {e}")))?;
@@ -190,7 +190,7 @@ fn is_lanework(path: &Path) -> Result<(), Failure> {
         .help("name an older `lanework` executable with --old"))
 }
 
-/// For each study with two records, the newest two of it, older first. Entries come from the oldest on.
+/// The newest two records of each study that has two, older first. Entries are sorted from the oldest on.
 fn newest_two(entries: &[Entry]) -> Vec<(&Entry, &Entry)> {
     let mut names: Vec<&str> = entries.iter().map(|e| e.record.study.as_str()).collect();
     names.sort_unstable();
@@ -235,7 +235,7 @@ fn again(
     Ok(("raced again against its baseline", Change::borne_out_by(old, &row, &Rules::default())))
 }
 
-/// A race for a suspicion is run again while it is void, twice at most.
+/// Repeats a race while it is void, at most twice.
 fn unless_void(mut race: impl FnMut() -> Result<ResultRow, String>) -> Result<ResultRow, String> {
     for _ in 0..3 {
         let row = race()?;
@@ -248,7 +248,7 @@ fn unless_void(mut race: impl FnMut() -> Result<ResultRow, String>) -> Result<Re
 
 fn against_old(session: &Session, old: &Path, effort: &Effort, change: &Change) -> Result<Step, String> {
     let mut arguments = session.inherited.clone();
-    // The variant as its own baseline: a worker times that one whatever else there is.
+    // The variant is its own baseline, which a worker always times.
     arguments.extend(
         ["__race", &change.subject, "--baseline", &change.variant, "--only", &change.baseline]
             .map(str::to_owned),
@@ -268,7 +268,7 @@ mod tests {
     fn another_run_must_show_half_of_what_was_suspected() {
         let step = |factor: f64, verdict| Step { factor, low: factor, high: factor, noise: 0.001, verdict };
         let slower = |factor| step(factor, Verdict::Slower);
-        // A percent between two runs bears out no thousandfold loss, but one of two percent.
+        // One percent between two runs does not bear out a thousandfold loss, but does bear out one of two percent.
         assert!(!bears_out(0.001, false, &slower(0.99)));
         assert!(bears_out(0.98, false, &slower(0.989)) && bears_out(0.001, false, &slower(0.001)));
         assert!(!bears_out(0.98, false, &slower(0.991)));

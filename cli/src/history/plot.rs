@@ -97,7 +97,7 @@ fn date(entry: &Entry) -> &str {
     entry.record.date.get(..16).unwrap_or(&entry.record.date)
 }
 
-/// A line for each record: when, what, and the interval on an axis that all of a variant share.
+/// A line for each record: when, what, and the interval, on an axis shared by all records of a variant.
 fn drawn(subject: &str, points: &[(&Entry, &ResultRow)]) -> String {
     let mut out = format!("{subject}\n");
     let mut groups: Vec<(&str, &str)> = Vec::new();
@@ -109,7 +109,7 @@ fn drawn(subject: &str, points: &[(&Entry, &ResultRow)]) -> String {
     for (variant, baseline) in groups {
         let of: Vec<_> =
             points.iter().filter(|(_, r)| r.variant == variant && r.baseline == baseline).collect();
-        // Ends that are far off say only that there was no measuring.
+        // Far ends only mean that nothing could be measured.
         let near = |r: &ResultRow| (r.low.max(r.ratio / 2.0), r.high.min(r.ratio * 2.0));
         let low = of.iter().map(|(_, r)| near(r).0).fold(f64::INFINITY, f64::min);
         let high = of.iter().map(|(_, r)| near(r).1).fold(0.0, f64::max).max(low * 1.000_001);

@@ -20,11 +20,11 @@ pub(crate) struct MagmaArgs {
 pub(crate) enum MagmaJob {
     /// Encrypt a file or a pipe of any size into an authenticated container, or with --mode into the bare bytes of a mode.
     Encrypt(EncryptArgs),
-    /// Decrypt the output of encrypt. A pipe gets verified chunks only. Exits 1 if one is missing, moved or damaged, or the
-    /// header is cut short.
+    /// Decrypt the output of encrypt. A pipe gets only verified chunks. Exits 1 if a chunk is missing, moved or damaged, or if
+    /// the header is cut short.
     Decrypt(DecryptArgs),
-    /// Seal one message with MGM (RFC 9058): the ciphertext, then the tag. Less than 512 MiB; more than 256 MiB needs
-    /// --key-limit. A longer file is refused before anything is written. A longer pipe leaves the output written by then.
+    /// Seal one message of less than 512 MiB with MGM (RFC 9058) into the ciphertext, then the tag. More than 256 MiB needs
+    /// --key-limit. A longer file is refused before anything is written; a longer pipe leaves the output written by then.
     Seal(SealArgs),
     /// Open one sealed message. Nothing is written before its tag is verified. Exits 1 if the tag is wrong or the message is
     /// cut short.
@@ -33,11 +33,11 @@ pub(crate) enum MagmaJob {
     Mac(MacArgs),
     /// Wrap a key for transport with KExp15.
     Wrap(WrapArgs),
-    /// Unwrap a key with KImp15; exits 1 if it is not authentic or has another length.
+    /// Unwrap a key with KImp15; exits 1 if it is not authentic or has the wrong length.
     Unwrap(WrapArgs),
 }
 
-/// Bytes written in hexadecimal digits.
+/// Bytes given in hexadecimal digits.
 #[derive(Clone, Debug)]
 pub(crate) struct Hex(pub(crate) Vec<u8>);
 
@@ -55,12 +55,12 @@ pub(crate) fn hex(digits: &[u8]) -> Result<Vec<u8>, String> {
     hex_into(digits, &mut bytes).map(|()| bytes)
 }
 
-/// The same into room for as many.
+/// Like [`hex`], into a buffer of exactly that many bytes.
 pub(crate) fn hex_into(digits: &[u8], bytes: &mut [u8]) -> Result<(), String> {
     if digits.len() != 2 * bytes.len() {
-        return Err(format!("{} digits, two make a byte", digits.len()));
+        return Err(format!("{} digits, expected two per byte", digits.len()));
     }
-    // The digits may be a key: the place of a wrong one is told, never what stands there.
+    // The digits may be a key: the error names the position of a bad character, never the character.
     if digits.iter().fold(0, |all, &byte| all | digit(byte)) > 15 {
         let at = digits.iter().take_while(|&&byte| digit(byte) <= 15).count();
         return Err(format!("character {} is not a hexadecimal digit", at + 1));
@@ -71,7 +71,7 @@ pub(crate) fn hex_into(digits: &[u8], bytes: &mut [u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// The value of a hexadecimal digit, and 255 for any other character: by arithmetic alone, for the digits may be a key.
+/// The value of a hexadecimal digit, or 255 for any other character. Only arithmetic, since the digits may be a key.
 pub(crate) fn digit(character: u8) -> u8 {
     let below = |x: u8, limit: u8| (u16::from(x).wrapping_sub(limit.into()) >> 8) as u8;
     let (number, letter) = (character.wrapping_sub(b'0'), (character | 0x20).wrapping_sub(b'a'));
@@ -89,24 +89,24 @@ pub(crate) struct SecretArgs {
     /// Ask for a passphrase at the terminal.
     #[arg(long)]
     pub(crate) passphrase: bool,
-    /// Take the passphrase from a file's only line; `-` for standard input.
+    /// Read the passphrase from a file of one line; `-` for standard input.
     #[arg(long, value_name = "FILE")]
     pub(crate) passphrase_file: Option<PathBuf>,
 }
 
-/// What goes in and where it goes.
+/// The input, and where the result goes.
 #[derive(Debug, Args)]
 pub(crate) struct StreamArgs {
-    /// Where the result goes; a file appears only when it is whole. Default, and `-`: standard output.
+    /// Where to write the result; a file appears only once it is complete. Default, and `-`: standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Replace a file that exists.
+    /// Replace an existing file.
     #[arg(long)]
     pub(crate) force: bool,
     /// Wait until the result is on the disk before it appears.
     #[arg(long)]
     pub(crate) sync: bool,
-    /// Threads; 0 for one on each core. Default: as `lanework tune` found fastest, else one on each core.
+    /// Threads; 0 means one per core. Default: what `lanework tune` found fastest, otherwise one per core.
     #[arg(long, value_name = "N", value_parser = crate::args::threads())]
     pub(crate) threads: Option<usize>,
     /// The input; `-` for standard input.
@@ -117,8 +117,8 @@ pub(crate) struct StreamArgs {
 /// A mode's bare bytes instead of a container.
 #[derive(Debug, Args)]
 pub(crate) struct RawArgs {
-    /// Write or read the bare bytes of this mode, without header or authentication. A file beyond the bounds of the mode or
-    /// of --key-limit is refused before anything is written. A pipe is refused at the bound, and output written by then
+    /// Write or read the bare bytes of this mode, without header or authentication. A file beyond the limit of the mode or
+    /// of --key-limit is refused before anything is written. A pipe is refused at the limit, and output written by then
     /// stays.
     #[arg(long, value_enum, requires = "key_file")]
     pub(crate) mode: Option<Mode>,
@@ -126,7 +126,7 @@ pub(crate) struct RawArgs {
     /// reuse one under the same key.
     #[arg(long, value_name = "HEX", requires = "mode")]
     pub(crate) iv: Option<Hex>,
-    /// Allow ECB, which shows equal blocks.
+    /// Allow ECB, which reveals equal blocks.
     #[arg(long, requires = "mode")]
     pub(crate) hazmat: bool,
     /// For ECB and CBC: how the last block is filled (GOST R 34.13-2015, 4.1). With none, it must be full.
@@ -155,7 +155,7 @@ pub(crate) struct LegacyArgs {
     pub(crate) meshing: bool,
 }
 
-/// A set by name.
+/// An S-box set by name.
 fn sbox(text: &str) -> Result<Sbox, UnknownSbox> {
     text.parse().map_err(|UnknownSbox(text)| UnknownSbox(echoed(&text)))
 }
@@ -163,16 +163,16 @@ fn sbox(text: &str) -> Result<Sbox, UnknownSbox> {
 /// How much a key may process.
 #[derive(Debug, Args)]
 pub(crate) struct LimitArgs {
-    /// The most bytes that the key may process, or `none`. Default: 2^28 (RFC 9227, 5).
+    /// The maximum number of bytes that the key may process, or `none`. Default: 2^28 (RFC 9227, 5).
     #[arg(long, value_name = "BYTES", value_parser = key_limit)]
     pub(crate) key_limit: Option<u64>,
 }
 
-/// [`u64::MAX`] is no limit.
+/// [`u64::MAX`] stands for no limit.
 fn key_limit(text: &str) -> Result<u64, String> {
     match text {
         "none" => Ok(u64::MAX),
-        _ => text.parse().map_err(|_| "a number of bytes, or none".to_owned()),
+        _ => text.parse().map_err(|_| "expected a number of bytes, or none".to_owned()),
     }
 }
 
@@ -181,7 +181,7 @@ fn key_limit(text: &str) -> Result<u64, String> {
 pub(crate) enum Mode {
     /// Counter (GOST R 34.13-2015).
     Ctr,
-    /// Counter with keys that change (RFC 8645).
+    /// Counter with re-keying (RFC 8645).
     CtrAcpkm,
     /// Cipher block chaining.
     Cbc,
@@ -203,7 +203,7 @@ pub(crate) enum PaddingName {
     /// Procedure 1: zeros; cannot be removed.
     #[value(name = "1")]
     One,
-    /// Procedure 2: a one bit and zeros.
+    /// Procedure 2: a one bit, then zeros.
     #[value(name = "2")]
     Two,
 }
@@ -222,10 +222,10 @@ pub(crate) enum CipherName {
 pub(crate) struct EncryptArgs {
     #[command(flatten)]
     pub(crate) secret: SecretArgs,
-    /// Bytes of a chunk of the container: a power of two from 4096 to 65536.
+    /// Chunk size of the container in bytes: a power of two from 4096 to 65536.
     #[arg(long, value_name = "BYTES", conflicts_with = "mode")]
     pub(crate) chunk_size: Option<usize>,
-    /// Iterations of PBKDF2 for a passphrase, from 1000 to 10000000.
+    /// PBKDF2 iterations for a passphrase, from 1000 to 10000000.
     #[arg(long, value_name = "N", conflicts_with_all = ["mode", "key_file"])]
     pub(crate) iterations: Option<u32>,
     #[command(flatten)]
@@ -245,7 +245,7 @@ pub(crate) struct DecryptArgs {
     pub(crate) stream: StreamArgs,
 }
 
-/// What one MGM message needs beside its data.
+/// What one MGM message needs besides its data.
 #[derive(Debug, Args)]
 pub(crate) struct MessageArgs {
     /// The key: a file of 32 raw bytes or of 64 hexadecimal digits; `-` for standard input. Warns if others may read it.
@@ -254,13 +254,13 @@ pub(crate) struct MessageArgs {
     /// The nonce, 8 bytes whose top bit is 0. Never reuse one under the same key.
     #[arg(long, value_name = "HEX")]
     pub(crate) nonce: Hex,
-    /// Associated data, which is authenticated but not sent along.
+    /// Associated data, which is authenticated but not part of the output.
     #[arg(long, value_name = "HEX", conflicts_with = "aad_file")]
     pub(crate) aad: Option<Hex>,
     /// Associated data from a file.
     #[arg(long, value_name = "FILE")]
     pub(crate) aad_file: Option<PathBuf>,
-    /// Bytes of the tag, from 4 to 8.
+    /// Tag length in bytes, from 4 to 8.
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub(crate) tag_length: usize,
     #[command(flatten)]
@@ -288,7 +288,7 @@ pub(crate) struct OpenArgs {
 pub(crate) enum MacName {
     /// The MAC of GOST R 34.13-2015, also known as CMAC.
     Omac,
-    /// The same with keys that change (R 1323565.1.017-2018).
+    /// OMAC with re-keying (R 1323565.1.017-2018).
     OmacAcpkm,
     /// The MAC of GOST 28147-89; needs --sbox.
     Imit,
@@ -300,13 +300,13 @@ pub(crate) struct MacArgs {
     /// The key: a file of 32 raw bytes or of 64 hexadecimal digits; `-` for standard input. Warns if others may read it.
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: PathBuf,
-    /// Which MAC.
+    /// The MAC algorithm.
     #[arg(long, value_enum, default_value_t = MacName::Omac)]
     pub(crate) algorithm: MacName,
-    /// Bytes of the tag: 4 to 8, and for IMIT always 4. Default: all.
+    /// Tag length in bytes: 4 to 8, always 4 for IMIT. Default: the longest.
     #[arg(long, value_name = "N")]
     pub(crate) tag_length: Option<usize>,
-    /// For OMAC-ACPKM: bytes of a section, a multiple of 8 up to 2^28.
+    /// For OMAC-ACPKM: section length in bytes, a multiple of 8 up to 2^28.
     #[arg(long, value_name = "BYTES")]
     pub(crate) section: Option<usize>,
     /// For OMAC-ACPKM: bytes of key material under one master key, a multiple of 40 below 2^28.
@@ -316,10 +316,10 @@ pub(crate) struct MacArgs {
     pub(crate) legacy: LegacyArgs,
     #[command(flatten)]
     pub(crate) limit: LimitArgs,
-    /// Compare the MAC of the only file with this one; exits 1 if they differ.
+    /// Compare the MAC of a single file with this one; exits 1 if they differ.
     #[arg(long, value_name = "HEX")]
     pub(crate) verify: Option<Hex>,
-    /// Threads for several files; 0 for one on each core.
+    /// Threads for several files; 0 means one per core.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::args::threads())]
     pub(crate) threads: usize,
     /// The files; `-` for standard input.
@@ -333,16 +333,16 @@ pub(crate) struct WrapArgs {
     /// The key that authenticates: a file of 32 raw bytes or of 64 hexadecimal digits.
     #[arg(long, value_name = "FILE")]
     pub(crate) mac_key_file: PathBuf,
-    /// The key that encrypts, different from the first.
+    /// The key that encrypts; it must differ from the other.
     #[arg(long, value_name = "FILE")]
     pub(crate) enc_key_file: PathBuf,
     /// The initialisation vector, 4 bytes. Never reuse one under the same pair of keys.
     #[arg(long, value_name = "HEX")]
     pub(crate) iv: Hex,
-    /// Where the result goes. Default, and `-`: standard output.
+    /// Where to write the result. Default, and `-`: standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Replace a file that exists.
+    /// Replace an existing file.
     #[arg(long)]
     pub(crate) force: bool,
     /// wrap: the key to wrap, a file of 32 raw bytes or of 64 hexadecimal digits. unwrap: the output of wrap.
@@ -360,7 +360,7 @@ mod tests {
             let want = char::from(character).to_digit(16).map_or(255, |value| value as u8);
             assert_eq!(digit(character), want, "{character:#x}");
         }
-        assert_eq!(hex(b"0f A9").unwrap_err(), "5 digits, two make a byte");
+        assert_eq!(hex(b"0f A9").unwrap_err(), "5 digits, expected two per byte");
         assert_eq!(hex(b"0f-A9b").unwrap_err(), "character 3 is not a hexadecimal digit");
         assert_eq!(hex(b"0fA9bC"), Ok(vec![0x0f, 0xa9, 0xbc]));
     }

@@ -1,6 +1,6 @@
 //! A stream through several threads, in constant memory.
 //!
-//! Every thread does the whole way with a buffer of its own: it reads the next job, works on it, and writes the result when it
+//! Every thread takes whole jobs through a buffer of its own: it reads the next job, works on it, and writes the result when it
 //! is that job's turn. So one thread reads while another computes and a third writes, a job stays in one core's cache,
 //! and no queue can grow.
 #![forbid(unsafe_code)]
@@ -15,13 +15,13 @@ use lanework_study::Failure;
 
 use crate::files::{Sink, Source};
 
-/// Bytes that one job reads at most: what a core's second-level cache holds.
+/// The most bytes that one job reads: what a core's second-level cache holds.
 pub(crate) const JOB: usize = 512 * 1024;
 
 /// The most threads: their buffers together stay within what the command may use.
 const MOST_THREADS: usize = 64;
 
-/// How a job lies in its buffer: in pieces, each with room for what it becomes.
+/// How a job lies in its buffer: in pieces, each with room for its output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     /// Bytes of a piece as read.
@@ -33,17 +33,17 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// One piece, which gets neither longer nor shorter, except for up to `tail` bytes at the stream's end.
+    /// One piece, whose length does not change, except for up to `tail` bytes at the stream's end.
     pub(crate) fn whole(tail: usize) -> Layout {
         Layout { read: JOB, write: JOB + tail, pieces: 1 }
     }
 
-    /// The distance from piece to piece: every one begins on a cache line.
+    /// The distance from piece to piece: each begins on a cache line.
     pub(crate) fn stride(&self) -> usize {
         self.read.max(self.write).next_multiple_of(64)
     }
 
-    /// What a job reads.
+    /// Bytes that a job reads.
     fn job(&self) -> usize {
         self.read * self.pieces
     }
@@ -58,7 +58,7 @@ impl Layout {
     }
 }
 
-/// A stretch of the stream on its way.
+/// A stretch of the stream being processed.
 pub(crate) struct Job<'a> {
     /// Its number, from 0.
     pub(crate) index: u64,
@@ -79,7 +79,7 @@ pub(crate) struct Totals {
     pub(crate) written: u64,
 }
 
-/// Whether the work of several jobs may be done at once.
+/// Whether several jobs may be worked on at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// Yes.
@@ -88,7 +88,7 @@ pub(crate) enum Order {
     InTurn,
 }
 
-/// Counts jobs through a gate, in their order.
+/// Lets jobs through a gate in order.
 struct Turn {
     /// The next job's number; `None` when no further job may pass.
     next: Mutex<Option<u64>>,
@@ -116,14 +116,14 @@ impl Turn {
         self.changed.notify_all();
     }
 
-    /// Lets nobody pass any more.
+    /// Lets no further job pass.
     fn end(&self) {
         *locked(&self.next) = None;
         self.changed.notify_all();
     }
 }
 
-/// A lock whose holder panicked is as good as another here: the panic ends the command anyway.
+/// A poisoned lock is as good as another here: the panic ends the command anyway.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -151,7 +151,7 @@ struct Input<'a, A> {
 }
 
 impl<A> Input<'_, A> {
-    /// Fills a job; the bytes, and whether the stream ends with them.
+    /// Fills a job; returns the number of bytes, and whether the stream ends with them.
     fn fill(&mut self, layout: &Layout, buffer: &mut [u8]) -> io::Result<(usize, bool)> {
         let (want, stride) = (layout.job(), layout.stride());
         let mut filled = 0;
@@ -201,11 +201,11 @@ fn write(file: &mut impl Write, layout: &Layout, buffer: &[u8], length: usize) -
     Ok(())
 }
 
-/// Takes `source` job by job through `work` into `sink`, on `threads` threads. `assign` is asked for each job in order, before
-/// any work on it, with the bytes read and whether they are the last; what it answers goes to `work`.
+/// Takes `source` job by job through `work` into `sink`, on `threads` threads. `assign` is called for each job in order, before
+/// any work on it, with the bytes read and whether they are the last; its result goes to `work`.
 ///
 /// # Errors
-/// The first failure in the stream's order; what comes before it is written.
+/// The first failure in the stream's order; everything before it is written.
 pub(crate) fn run<T: Send>(
     source: &mut Source,
     sink: &mut Sink<'_>,
@@ -272,7 +272,7 @@ pub(crate) fn run<T: Send>(
                 }
             }
         }
-        // Plaintext was in there.
+        // They held plaintext.
         wipe_blocks(&mut blocks);
     };
     std::thread::scope(|scope| {
@@ -291,7 +291,7 @@ pub(crate) fn run<T: Send>(
 mod tests {
     use super::*;
 
-    /// Pieces of 100 that become pieces of 103, on so many threads.
+    /// Pieces of 100 that become pieces of 103, on `threads` threads.
     fn through(
         data: &[u8],
         threads: usize,

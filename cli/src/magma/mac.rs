@@ -21,7 +21,7 @@ use crate::ui::Session;
 /// Bytes read at a time.
 const PIECE: usize = 256 * 1024;
 
-/// A MAC before its message. Each clone is a message of its own; the key counts them all.
+/// A MAC before its message. Each clone takes its own message; the key counts them all.
 #[derive(Clone)]
 enum Mac {
     Omac(Box<Omac<Magma>>),
@@ -97,7 +97,7 @@ impl Mac {
         }
     }
 
-    /// Takes in a whole file.
+    /// Reads a whole file.
     fn read(&mut self, path: &Path, progress: &indicatif::ProgressBar) -> Result<(), Failure> {
         let mut source = Source::open(path)?;
         let name = source.name().to_owned();
@@ -131,7 +131,7 @@ impl Mac {
 
 pub(super) fn run(session: &Session, args: MacArgs) -> Result<Outcome, Failure> {
     check_distinct(args.files.iter().map(PathBuf::as_path).chain([args.key_file.as_path()]), [])?;
-    // The longest decides.
+    // The longest file decides.
     let longest =
         args.files.iter().map(|file| std::fs::metadata(file).map_or(0, |m| m.len())).max().unwrap_or(0);
     let engine =
@@ -153,7 +153,7 @@ pub(super) fn run(session: &Session, args: MacArgs) -> Result<Outcome, Failure> 
             Err(Error::Refused) => false,
             Err(e) => {
                 return Err(
-                    Failure::input(format!("--verify: {e}")).help("--tag-length says how long tags are")
+                    Failure::input(format!("--verify: {e}")).help("--tag-length sets the length of tags")
                 );
             }
         };
@@ -173,7 +173,7 @@ pub(super) fn run(session: &Session, args: MacArgs) -> Result<Outcome, Failure> 
         }
         return Ok(Outcome::from_bool(valid));
     }
-    // A MAC is serial within a file, so that threads serve several files.
+    // A MAC is serial within a file, so threads serve several files.
     let mut jobs: Vec<(&Path, Result<Option<Tag>, Failure>)> =
         args.files.iter().map(|f| (f.as_path(), Ok(None))).collect();
     Threads::Own(args.threads)

@@ -61,7 +61,7 @@ fn begin(session: &Session, args: &MessageArgs, operation: Operation) -> Result<
     let key = secrets::key_file(session, &args.key_file)?;
     let magma = Magma::with(&key, engine).with_limits(limits(args.limit.key_limit));
     let mgm = Mgm::with_key(magma, args.tag_length).map_err(|e| failure("", &e))?;
-    // The nonce is looked at before anything is read.
+    // The nonce is checked before anything is read.
     mgm.sealer(nonce).map_err(|e| failure("", &e))?;
     let aad = match (&args.aad, &args.aad_file) {
         (Some(Hex(bytes)), _) => bytes.clone(),
@@ -82,7 +82,7 @@ fn whole(source: &mut Source, limit: u64) -> Result<Zeroizing<Vec<u8>>, Option<F
     if source.length().is_some_and(|length| length > limit) {
         return Err(None);
     }
-    // Where the length is known, the vector never grows and leaves no copy behind.
+    // If the length is known, the vector never grows and leaves no copy behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(source.length().unwrap_or(0) as usize + 1));
     let name = source.name().to_owned();
     source
@@ -100,7 +100,7 @@ pub(super) fn seal(session: &Session, args: &MessageArgs) -> Result<Outcome, Fai
     let mut sink = Sink::create(target(stream.output.as_deref()), Access::Public, stream.force)?;
     let name = source.name().to_owned();
     let failed = |e: Error| failure(&name, &e);
-    // What is too long is told before any of it is sealed, where that can be known.
+    // A message that is too long is refused before any of it is sealed, if its length is known.
     let all = source.length().map_or(0, |length| length.saturating_add(aad.len() as u64));
     if all > LONGEST {
         return Err(failed(Error::TooLong { limit: LONGEST }));
@@ -144,8 +144,8 @@ pub(super) fn open(session: &Session, args: &MessageArgs) -> Result<Outcome, Fai
     let mut sink = Sink::create(target(stream.output.as_deref()), Access::Private, stream.force)?;
     let name = source.name().to_owned();
     let failed = |e: Error| failure(&name, &e);
-    // All of it is held: nothing may be given out before the tag, which comes last, is found right, and a file that is read
-    // twice need not be the same twice.
+    // The whole message is held: nothing may be released before the tag, which comes last, is verified, and a file may change
+    // between two reads.
     let mut message = whole(&mut source, LONGEST + args.tag_length as u64)
         .map_err(|e| e.unwrap_or_else(|| failed(Error::TooLong { limit: LONGEST })))?;
     let read = message.len() as u64;

@@ -1,4 +1,4 @@
-//! `encrypt --mode` and `decrypt --mode`: exactly a standard's bytes.
+//! `encrypt --mode` and `decrypt --mode`: exactly the bytes of a standard.
 #![forbid(unsafe_code)]
 
 use std::sync::{Mutex, PoisonError};
@@ -30,7 +30,7 @@ pub(super) enum Way {
 /// A mode that has begun: takes the next piece, in place, on several threads where it can.
 type Running = Box<dyn FnMut(Threads<'_>, &mut [u8]) -> Result<(), Error> + Send>;
 
-/// A policy for `--key-limit`.
+/// The limits for `--key-limit`.
 pub(super) fn limits(asked: Option<u64>) -> Limits {
     match asked {
         None => Limits::default(),
@@ -43,7 +43,7 @@ pub(super) fn limits(asked: Option<u64>) -> Limits {
 pub(super) fn gost28147(key: &[u8; 32], args: &LegacyArgs, engine: Engine) -> Result<Gost28147, Failure> {
     let sbox = args.sbox.ok_or_else(|| {
         Failure::input("--cipher gost28147: the standard has no S-box set of its own")
-            .help("name the one that the data was made with by --sbox")
+            .help("name the one that the data was made with: --sbox NAME")
     })?;
     Ok(Gost28147::with(key, sbox, engine))
 }
@@ -52,7 +52,7 @@ pub(super) fn meshing(args: &LegacyArgs) -> Meshing {
     if args.meshing { Meshing::CryptoPro } else { Meshing::None }
 }
 
-/// The race that is about a mode, or about what it spends its time on.
+/// The raced operation that is the mode, or that it spends its time on.
 fn operation(mode: Mode, cipher: CipherName, way: Way) -> Operation {
     match (mode, way) {
         (Mode::Ctr | Mode::Cnt, _) => Operation::Ctr,
@@ -66,7 +66,7 @@ fn operation(mode: Mode, cipher: CipherName, way: Way) -> Operation {
     }
 }
 
-/// What does not go together, said before any file is touched.
+/// Refuses options that do not go together, before any file is touched.
 fn check(mode: Mode, args: &RawArgs) -> Result<(), Failure> {
     let refuse = |text: &str, remedy: &str| Err(Failure::input(text).help(remedy));
     let legacy = args.cipher == CipherName::Gost28147;
@@ -108,7 +108,7 @@ fn check(mode: Mode, args: &RawArgs) -> Result<(), Failure> {
     }
 }
 
-/// How long the message will be, where that is known before it is read.
+/// How long the message will be, if that is known before it is read.
 type Length = Option<u64>;
 
 /// A mode, unless it would refuse a message of this length.
@@ -191,7 +191,7 @@ fn iv(args: &RawArgs) -> &[u8] {
     args.iv.as_ref().map_or(&[], |Hex(bytes)| bytes)
 }
 
-/// The mode under its key, for a message from `source`: if its length is known, what would be refused is refused here.
+/// The mode under its key, for a message from `source`. A message that would be refused is refused here if its length is known.
 fn begin(
     key: &[u8; 32],
     mode: Mode,
@@ -202,7 +202,7 @@ fn begin(
 ) -> Result<Running, Failure> {
     let limits = limits(args.limit.key_limit);
     let length = source.length().map(|length| match (way, padding(args.padding)) {
-        // What is appended depends on the last block alone.
+        // The padding depends only on the last block.
         (Way::Encrypt, Some(padding)) => length.saturating_add(padding.bytes((length % 8) as usize) as u64),
         _ => length,
     });
@@ -230,7 +230,7 @@ fn padding(name: PaddingName) -> Option<Padding> {
     }
 }
 
-/// Appends what the last block lacks; the bytes with it.
+/// Pads the last block; returns the new length.
 fn pad(name: PaddingName, buffer: &mut [u8], length: usize) -> usize {
     let Some(padding) = padding(name) else { return length };
     let added = padding.bytes(length);

@@ -34,7 +34,7 @@ pub(super) fn encrypt(session: &Session, args: &EncryptArgs) -> Result<Outcome, 
         chunk: args.chunk_size.unwrap_or(defaults.chunk),
         iterations: args.iterations.unwrap_or(defaults.iterations),
     };
-    // Each chunk is sealed by itself; threads share the chunks of the whole.
+    // Each chunk is sealed by itself; threads share the chunks.
     let engine = session.engine(Job::Magma(Operation::MgmSeal, options.chunk))?;
     let threads = session.threads(stream.threads, job(Operation::MgmSeal, &source)).count();
     let secret = secrets::secret(session, &args.secret, true)?;
@@ -76,7 +76,7 @@ pub(super) fn encrypt(session: &Session, args: &EncryptArgs) -> Result<Outcome, 
     Ok(Outcome::Yes)
 }
 
-/// The first bytes, as many as a header has or fewer.
+/// The bytes of the header, or fewer if the source is shorter.
 fn header(source: &mut Source) -> Result<([u8; HEADER], usize), Failure> {
     let mut bytes = [0; HEADER];
     let mut filled = 0;
@@ -95,7 +95,7 @@ pub(super) fn decrypt(session: &Session, args: &DecryptArgs) -> Result<Outcome, 
     let stream = &args.stream;
     distinct(&args.secret, stream)?;
     let mut source = Source::open(&stream.input)?;
-    // What comes out was worth encrypting: it is its owner's alone.
+    // The plaintext was worth encrypting: only its owner may read it.
     let mut sink = Sink::create(target(stream.output.as_deref()), Access::Private, stream.force)?;
     let name = source.name().to_owned();
     let failed = |e| container_failure(&name, &e);
@@ -135,7 +135,7 @@ pub(super) fn decrypt(session: &Session, args: &DecryptArgs) -> Result<Outcome, 
     Ok(Outcome::Yes)
 }
 
-/// A key for what wants a passphrase, or the reverse, is told before anybody is asked for one.
+/// Refuses a key where a passphrase is needed, or the reverse, before prompting for one.
 fn check_kind(args: &SecretArgs, header: &Header) -> Result<(), lanework_magma::container::Error> {
     match (header.start().source(), &args.key_file) {
         (KeySource::Passphrase { .. }, Some(_)) => Err(lanework_magma::container::Error::NeedsPassphrase),

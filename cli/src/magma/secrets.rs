@@ -24,8 +24,8 @@ const PASSPHRASE_LIMIT: u64 = 4096;
 
 /// A key from a file of 32 raw bytes or of 64 hexadecimal digits.
 ///
-/// On the heap from the start: a value that moves leaves a copy of itself on the stack, and that gets into whatever is made of
-/// uninitialised stack next.
+/// On the heap from the start: a value that moves leaves a copy of itself on the stack, which ends up in whatever is next made
+/// of uninitialised stack.
 pub(crate) fn key_file(session: &Session, path: &Path) -> Result<Box<Zeroizing<[u8; 32]>>, Failure> {
     secret_file::warn_if_shared(session, path);
     let bytes = files::read_small(path, KEY_FILE_LIMIT)?;
@@ -34,11 +34,11 @@ pub(crate) fn key_file(session: &Session, path: &Path) -> Result<Box<Zeroizing<[
         // The branch depends only on whether all 32 bytes are digits, which no random key is.
         if bytes.iter().fold(0, |all, &byte| all | digit(byte)) <= 15 {
             return Err(Failure::file(path, "32 hexadecimal digits: 128 bits of a key that has 256")
-                .help("write all 64 digits, also if these 32 characters are the key"));
+                .help("write all 64 digits, even if these 32 characters are the key"));
         }
         key.copy_from_slice(&bytes);
     } else {
-        // An editor leaves a line end behind, of one kind or the other.
+        // An editor leaves a line end behind, LF or CRLF.
         let line = bytes.strip_suffix(b"\n").map(|line| line.strip_suffix(b"\r").unwrap_or(line));
         let digits = line.unwrap_or(&bytes);
         if digits.len() != 64 {
@@ -56,10 +56,10 @@ pub(crate) fn key_file(session: &Session, path: &Path) -> Result<Box<Zeroizing<[
     Ok(key)
 }
 
-/// The secret of a container, on the heap from the start as in [`key_file`]. A new one's passphrase is asked for twice.
+/// The secret of a container, on the heap from the start as in [`key_file`]. For a new container, a passphrase is asked for twice.
 pub(crate) fn secret(session: &Session, args: &SecretArgs, new: bool) -> Result<Box<Secret>, Failure> {
     let secret = read_secret(session, args, new);
-    // What read the bytes has had them below.
+    // Reading left the bytes on the stack below.
     wipe_stack_and_registers::<4096>();
     secret
 }
@@ -109,7 +109,7 @@ struct Silent {
 }
 
 impl Silent {
-    /// Asks a question. It is asked again after a suspension, which has thrown away what was typed.
+    /// Asks a question. It is asked again after a suspension, which discards what was typed.
     fn new(terminal: &Arc<File>, question: &'static str) -> io::Result<Silent> {
         let before = tcgetattr(terminal)?;
         let mut silent = before.clone();
@@ -121,11 +121,11 @@ impl Silent {
             (&*there).write_all(question.as_bytes())
         };
         let there = Arc::clone(terminal);
-        // No signal comes between the loss of the echo and the promise to give it back.
+        // No signal comes between turning the echo off and registering the action that restores it.
         let mut held = signals::hold();
         ask()?;
         let number = held.on(move |moment| {
-            // A terminal that has gone needs nothing.
+            // A terminal that is gone needs nothing.
             let _ = match moment {
                 Moment::Resume => ask(),
                 Moment::End | Moment::Suspend => {
@@ -141,7 +141,7 @@ impl Drop for Silent {
     fn drop(&mut self) {
         let mut held = signals::hold();
         held.forget(self.number);
-        // A terminal that has gone needs nothing back.
+        // A terminal that is gone needs nothing.
         let _ = tcsetattr(&*self.terminal, OptionalActions::Flush, &self.before);
     }
 }
@@ -179,7 +179,7 @@ fn prompted(twice: bool) -> Result<Zeroizing<Vec<u8>>, Failure> {
         Ok(line)
     };
     let first = ask("passphrase: ")?;
-    if twice && *ask("the same again: ")? != *first {
+    if twice && *ask("passphrase again: ")? != *first {
         return Err(
             Failure::input("the two passphrases differ").help("run the command again: nothing was written")
         );

@@ -1,4 +1,4 @@
-//! `wrap` and `unwrap`: a key on its way, by KExp15 and KImp15.
+//! `wrap` and `unwrap`: a key for transport, by KExp15 and KImp15.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::{report, secrets, shown, target};
 use crate::files::{Access, Sink, check_distinct, read_small};
 use crate::ui::Session;
 
-/// The keys that KExp15 wraps here: Magma's own.
+/// Bytes of the keys that KExp15 wraps here: those of Magma.
 const KEY: usize = 32;
 
 /// The keys, the backend's name, and where the result goes.

@@ -1,4 +1,4 @@
-//! The jobs on devices that `--device` asks for, with the CPU for what a device fails at.
+//! The jobs on the devices that `--device` asks for; the CPU does what a device fails at.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::ui::Session;
 
 /// Files that go to the devices together, as digests.
 pub(super) const GROUP: usize = 4096;
-/// One public key in so many is computed on the CPU as well.
+/// One public key in this many is also computed on the CPU.
 const SPOT_CHECK: usize = 256;
 
 /// Devices in use, and what they have done.
@@ -34,7 +34,7 @@ const UNTUNED: Options =
     Options { spot_check: SPOT_CHECK, expand: Expand::Fused, multiply: Multiply::Bits, ..check::ALONE };
 
 impl Devices {
-    /// Those that were asked for, if any were.
+    /// The devices asked for, if any.
     pub(super) fn asked(session: &Session, cpu: Engine) -> Result<Option<Devices>, Failure> {
         if !session.context.device.is_asked() {
             return Ok(None);
@@ -48,11 +48,11 @@ impl Devices {
         Ok(Some(Devices { done: vec![Tally::default(); fleet.gpus().len()], fleet, tuned }))
     }
 
-    /// Uses the devices as was found best for an operation.
+    /// Sets the devices up as was found best for an operation.
     fn set(&mut self, params: Option<&'static Params>, operation: Operation) {
         let choice = params.and_then(|params| self.tuned.get(&Job::Mayo(params, operation)));
         self.fleet.set_options(choice.map_or(UNTUNED, |choice| choice.options));
-        // As many as there are devices, as they were found for these.
+        // There is one weight per device, since they were found for these devices.
         let weights = choice.and_then(|choice| choice.weights.as_deref());
         if weights.is_none_or(|weights| self.fleet.set_weights(weights).is_err()) {
             self.fleet.reset_weights();
@@ -82,7 +82,7 @@ impl Devices {
     }
 
     pub(super) fn expand_public(&mut self, key: &PublicKey) -> Result<FleetVerifyingKeys, GpuError> {
-        // How keys lie on a device is chosen with how it multiplies.
+        // The layout of keys on a device is chosen with how it multiplies.
         self.set(Some(key.params()), Operation::VerifyExpanded);
         self.fleet.expand_public(std::slice::from_ref(key))
     }
@@ -118,7 +118,7 @@ impl Devices {
         self.keep(made)
     }
 
-    /// What was done where; on standard error too where a device was left.
+    /// What was done where. Also warns of devices whose work was left to the CPU.
     pub(super) fn report(&self) -> serde_json::Value {
         let rows = self.fleet.gpus().iter().zip(&self.done).map(|(gpu, tally)| {
             let card = gpu.device().card();

@@ -1,4 +1,4 @@
-//! Messages and signatures as they are read: messages as streams that are hashed, signatures no further than their length.
+//! Reading messages and signatures: messages are hashed as streams, signatures are read no further than their length.
 #![forbid(unsafe_code)]
 
 use std::io::{ErrorKind, Read};
@@ -47,8 +47,7 @@ pub(super) fn digests<P: AsRef<Path> + Sync>(
     Ok(made.into_iter().flatten().collect())
 }
 
-/// The signature in a file, of which no more is read than the longest signature has. `key` is the file of the public key, which is of
-/// `params`.
+/// The signature in a file, read no further than the longest signature. `key` is the file of the public key, which is for `params`.
 pub(super) fn signature(params: &'static Params, key: &Path, path: &Path) -> Result<Signature, Failure> {
     let mut source = Source::open(path)?;
     let longest = Params::all().map(Params::signature_bytes).max().unwrap_or(0);

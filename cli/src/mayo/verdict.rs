@@ -1,4 +1,4 @@
-//! What `verify` says of each file, in the order in which they were named.
+//! The verdicts of `verify` on each file, in the order in which they were named.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -15,14 +15,14 @@ pub(super) type Judge<'a> =
 #[derive(Debug)]
 pub(super) enum Verdict {
     Valid,
-    /// By the library: why.
+    /// The library's reason.
     Refused(Error),
-    /// The file or its signature cannot be read, or is not a signature: why.
+    /// Why the file or its signature cannot be read, or is not a signature.
     Malformed(Failure),
 }
 
 impl Verdict {
-    /// One for each file that was read or not; `judged` holds those of the files that were.
+    /// One for each file, read or not; `judged` holds those of the files that were read.
     pub(super) fn of<T>(
         read: Vec<Result<T, Failure>>,
         judged: Vec<Result<(), Error>>,
@@ -37,7 +37,7 @@ impl Verdict {
         })
     }
 
-    /// The outcome of all together: one that is malformed outweighs any that are refused.
+    /// The overall outcome: one malformed file outweighs any refused ones.
     pub(super) fn worst(all: &[Verdict]) -> Outcome {
         if all.iter().any(|verdict| matches!(verdict, Verdict::Malformed(_))) {
             Outcome::Malformed

@@ -1,4 +1,4 @@
-//! `respill analyse`: what is known of every function and slot.
+//! `respill analyse`: what is known about every function and slot.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
@@ -37,12 +37,12 @@ struct Function {
     line: usize,
     global: bool,
     instructions: usize,
-    /// Bytes below the stack pointer at the entry that the stack pointer is known to take.
+    /// How many bytes below its value at entry the stack pointer is known to go.
     frame_bytes: i64,
-    /// In how many loops its innermost instruction lies.
+    /// How many loops enclose its innermost instruction.
     loop_depth: u32,
     calls: Vec<String>,
-    /// Calls whose way back is in a register.
+    /// Calls whose return address is in a register.
     link_calls: usize,
     x87: bool,
     vex: bool,
@@ -52,7 +52,7 @@ struct Function {
     executed: Option<u64>,
     /// Those that name one of its slots.
     executed_slots: Option<u64>,
-    /// Why nothing can be said of its slots.
+    /// Why nothing is known about its slots.
     opaque: Option<String>,
     slots: Vec<Slot>,
 }
@@ -68,12 +68,12 @@ struct Slot {
     operands: usize,
     /// Lines of instructions that may touch it under another name.
     suspects: Vec<usize>,
-    /// Its accesses' share of all instructions of the file's functions that are shown: every loop counts ten times.
+    /// Its accesses' share of all instructions of the functions shown: every loop counts ten times.
     share: f64,
     /// Its accesses that were executed, and their share of all executed instructions of the file, if there was a case to run.
     executed: Option<u64>,
     executed_share: Option<f64>,
-    /// Homes that could take it, were it alone.
+    /// Homes that could take it if it were alone.
     homes: Vec<Bank>,
     /// Why it has none.
     stays: Option<String>,
@@ -83,13 +83,13 @@ struct Slot {
 #[derive(Serialize)]
 struct Fit {
     home: Bank,
-    /// Slots that get one when all are asked for.
+    /// Slots that get one if all are asked for.
     fit: usize,
     /// Slots that could have one.
     eligible: usize,
-    /// Slots among these that something else may touch: only a run can clear them.
+    /// Those of them that something else may touch: only a run can clear them.
     suspected: usize,
-    /// Which part of the executed accesses to these the slots that fit have, if there was a case to run.
+    /// The share of the slots that fit in the executed accesses to eligible slots, if there was a case to run.
     executed_share: Option<f64>,
 }
 
@@ -127,7 +127,7 @@ fn describe(source: &Source, runs: Option<Dynamic>) -> File<'_> {
         .iter()
         .map(|&bank| (bank, plan::plan(analysis, &everything(bank, &outside, runs.as_ref()))))
         .collect();
-    // How often, by loops alone.
+    // How often, by loop depth alone.
     let loops =
         |unit: &Unit, op: usize| 10f64.powi(unit.function.depth.get(&op).copied().unwrap_or(0).min(6) as i32);
     let total: f64 = source
@@ -264,11 +264,11 @@ fn print(session: &Session, file: &File<'_>, all: bool) {
             function.instructions,
             function.frame_bytes,
             function.loop_depth,
-            if function.global { "" } else { ", seen by this file only" }
+            if function.global { "" } else { ", local to this file" }
         );
         if !function.calls.is_empty() {
             let link = if function.link_calls > 0 {
-                format!(" ({} come back through a register)", function.link_calls)
+                format!(" ({} return through a register)", function.link_calls)
             } else {
                 String::new()
             };
@@ -284,7 +284,7 @@ fn print(session: &Session, file: &File<'_>, all: bool) {
             (&file.runs, function.executed, function.executed_slots)
         {
             println!(
-                "  {executed} instructions executed, {slots} of them name a slot ({} of all that were executed)",
+                "  {executed} instructions executed, {slots} of them name a slot ({} of all executed)",
                 percent(runs.share(slots))
             );
         }
@@ -301,7 +301,7 @@ fn print(session: &Session, file: &File<'_>, all: bool) {
             println!("{}", table(session.style, &shown));
         }
         if function.slots.is_empty() {
-            println!("  no slots: nothing of its frame is accessed");
+            println!("  no slots: its frame is never accessed");
         } else if hidden > 0 {
             println!("  {hidden} more cells do not hold spilled values: --all shows them");
         }
@@ -330,7 +330,7 @@ fn print(session: &Session, file: &File<'_>, all: bool) {
             format!(", with {} of their executed accesses", percent(share))
         });
         println!(
-            "{}: {} of {} slots fit{executed}, {} of them perhaps touched by something else",
+            "{}: {} of {} slots fit{executed}, {} of them possibly touched by something else",
             fit.home, fit.fit, fit.eligible, fit.suspected
         );
     }

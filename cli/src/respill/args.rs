@@ -20,13 +20,13 @@ pub(crate) struct RespillArgs {
 /// The jobs of `respill`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RespillJob {
-    /// Show functions, frames and stack slots: the purpose of each slot, who may touch it, and possible homes.
+    /// Show functions, frames and stack slots: the purpose of each slot, what may touch it, and possible homes.
     Analyse(AnalyseArgs),
-    /// Move slots into free registers: assembly in, assembly out. Only slots that validate accepts are moved, by the text or
-    /// by running a case.
+    /// Move slots into free registers: assembly in, assembly out. Moves only slots that validate accepts, by the text or by
+    /// running a case.
     #[command(after_help = limits())]
     Rewrite(RewriteArgs),
-    /// Check a rewrite by its text, or else by following every access of runs and comparing both versions instruction by
+    /// Check a rewrite by its text or, failing that, by following every access of runs and comparing both versions instruction by
     /// instruction. Exits 1 with the reason if it is refused.
     #[command(after_help = limits())]
     Validate(super::run_args::ValidateArgs),
@@ -35,7 +35,7 @@ pub(crate) enum RespillJob {
 
     /// Race a function with its values on the stack against each home, with controls for layout.
     Measure(super::timing_args::MeasureArgs),
-    /// Search the fastest accepted home of each slot on this processor, often the stack.
+    /// Find the fastest accepted home of each slot on this processor, often the stack.
     Auto(super::timing_args::AutoArgs),
     /// Show the cost of a spill and a reload on this processor, for each home.
     Cpu(super::timing_args::CpuArgs),
@@ -44,20 +44,20 @@ pub(crate) enum RespillJob {
     Race(super::timing_args::JobArgs),
 }
 
-/// What is checked and what is not decided, for the help.
+/// What is checked and what is not, for the help.
 fn limits() -> String {
     let checked = Obligation::ALL.map(|obligation| format!("  {}: {}", obligation.name(), obligation.says()));
     let not = UNDECIDED.map(|what| format!("  {what}"));
     let assumed = Assumption::ALL.map(|one| format!("  {one}: {}", one.says()));
     format!(
-        "Checked, unless --naive asks for what no check has passed:\n{}\nWith a case, results are tested on N inputs.\n\nWhat --assume takes for granted:\n{}\n\nNot decided:\n{}",
+        "Checked, unless --naive asks for unchecked moves:\n{}\nWith a case, results are tested on N inputs.\n\nWhat --assume takes for granted:\n{}\n\nNot decided:\n{}",
         checked.join("\n"),
         assumed.join("\n"),
         not.join("\n")
     )
 }
 
-/// The text to look at.
+/// The text to analyse.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SourceArgs {
     /// GNU assembly, AT&T or Intel syntax, preprocessed, without macros; `-` for standard input.
@@ -66,8 +66,8 @@ pub(crate) struct SourceArgs {
     /// Only this function and its callees. May be given several times.
     #[arg(long = "function", value_name = "NAME")]
     pub(crate) functions: Vec<String>,
-    /// Take for granted what no check decides; the verdict names it. objects: an address made from one object, plus an index, stays in it, as
-    /// in what compilers make of correct programs.
+    /// Assume what no check decides; the verdict names it. objects: an address made from one object, plus an index, stays in that object,
+    /// as in compiled correct programs.
     #[arg(long, value_name = "ASSUMPTION,...", value_delimiter = ',')]
     pub(crate) assume: Vec<Assumption>,
 }
@@ -84,7 +84,7 @@ pub(crate) struct AnalyseArgs {
     pub(crate) cases: super::run_args::CasesArgs,
 }
 
-/// Which slots are wanted.
+/// Which slots to move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PolicyName {
     /// Slots that hold pointers, the hottest first.
@@ -96,7 +96,7 @@ pub(crate) enum PolicyName {
     Coldest,
     /// The same as hottest.
     All,
-    /// The fastest choice that `respill auto --keep` stored for this function, which may leave all on the stack.
+    /// The fastest choice that `respill auto --keep` stored for this function, which may leave everything on the stack.
     Auto,
 }
 
@@ -110,7 +110,7 @@ impl PolicyName {
     }
 }
 
-/// A slot as `respill analyse` names it: `FUNCTION:PLACE`, or `PLACE` where one function is meant.
+/// A slot as `respill analyse` names it: `FUNCTION:PLACE`, or `PLACE` if one function is selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SlotName {
     pub(crate) function: Option<String>,
@@ -131,7 +131,7 @@ impl FromStr for SlotName {
         });
         if number.parse::<i64>().is_err() || function.as_deref() == Some("") {
             return Err(format!(
-                "'{said}' names no slot: `lanework respill analyse` shows names such as f:-24 and f:@7+16"
+                "'{said}' is not a slot: `lanework respill analyse` shows names such as f:-24 and f:@7+16"
             ));
         }
         Ok(SlotName { function, place: place.to_owned() })
@@ -141,16 +141,16 @@ impl FromStr for SlotName {
 /// Which slots go where.
 #[derive(Debug, Args)]
 pub(crate) struct WishArgs {
-    /// Homes: mm, xmm, xmm32, k, zmm-lane. Several are filled in the order given; a number limits the registers of one.
+    /// Homes: mm, xmm, xmm32, k, zmm-lane. Several are filled in the order given; N limits the registers used of a home.
     #[arg(long, value_name = "HOME[:N],...", default_value = "xmm")]
     pub(crate) home: Homes,
-    /// Only these slots, as analyse names them: `FUNCTION:-24`, or `-24` with one --function.
+    /// Move only these slots, as analyse names them: `FUNCTION:-24`, or `-24` with one --function.
     #[arg(long, value_name = "SLOT,...", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) slots: Vec<SlotName>,
-    /// Which slots, and in which order.
+    /// Which slots to move, and in which order.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) policy: PolicyName,
-    /// Skip slots that arithmetic names as operands; otherwise they pass through a free register.
+    /// Skip slots that arithmetic uses as operands; otherwise they pass through a free register.
     #[arg(long)]
     pub(crate) moves_only: bool,
     /// Also move slots that something else may touch. The result may be wrong code, which validate must refuse.
@@ -167,13 +167,13 @@ pub(crate) struct RewriteArgs {
     pub(crate) wish: WishArgs,
     #[command(flatten)]
     pub(crate) runs: super::run_args::RunsArgs,
-    /// Leave spilled values in their homes when a function ends. Slightly faster, and secrets stay in registers.
+    /// Leave spilled values in their homes when a function ends. Slightly faster, but secrets stay in registers.
     #[arg(long)]
     pub(crate) no_wipe: bool,
-    /// Where the text goes; a file appears only when it is whole. Default, and `-`: standard output.
+    /// Where to write the text; a file appears only once it is complete. Default, and `-`: standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Replace a file that exists.
+    /// Replace an existing file.
     #[arg(long)]
     pub(crate) force: bool,
 }

@@ -1,4 +1,4 @@
-//! `respill auto`: each slot in the fastest home that is accepted, and most often that is the stack.
+//! `respill auto`: each slot in its fastest accepted home, most often the stack.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ use crate::files::{Access, Sink, check_distinct};
 use crate::profile::Profile;
 use crate::ui::Session;
 
-/// Judges by `validate`, races in the laboratory.
+/// Checks with `validate`, races in the laboratory.
 struct Here<'a> {
     analysis: &'a Analysis,
     case: &'a Case,
@@ -35,7 +35,7 @@ struct Here<'a> {
     inputs: u64,
     plan: RacePlan,
     progress: indicatif::ProgressBar,
-    /// Plans that were judged, by their homes.
+    /// Plans that were checked, by their homes.
     judged: Vec<(Plan, Result<(), Refused>)>,
 }
 
@@ -121,8 +121,8 @@ pub(super) fn run(session: &Session, args: &AutoArgs) -> Result<Outcome, Failure
     let banks: Vec<Bank> = if args.homes.is_empty() { Bank::ALL.to_vec() } else { args.homes.clone() };
     let banks: Vec<Bank> = banks.into_iter().filter(|b| features.includes(needs(*b))).collect();
     if banks.is_empty() {
-        return Err(Failure::unavailable("no home of --homes on this processor")
-            .help("leave --homes out to search all"));
+        return Err(Failure::unavailable("no home named with --home exists on this processor")
+            .help("leave --home out to search all"));
     }
     let mut wish = wished(&source, &args.slots, &Homes(Vec::new()), &counts)?;
     wish.banks.clear();
@@ -166,7 +166,7 @@ pub(super) fn run(session: &Session, args: &AutoArgs) -> Result<Outcome, Failure
     Ok(Outcome::Yes)
 }
 
-/// What was tried and what was found, for people.
+/// What was tried and what was found, as text.
 fn told(found: &Found, homes: &BTreeMap<String, String>) -> String {
     let mut out = String::new();
     for trial in &found.trials {

@@ -21,7 +21,7 @@ pub(super) fn cases(args: &CasesArgs) -> Result<Vec<Case>, Failure> {
     Ok(out)
 }
 
-/// How much is run.
+/// How much to run.
 pub(super) fn options(args: &RunsArgs) -> Options {
     Options { inputs: args.inputs, traced: args.traced, unreached: args.unreached, ..Options::default() }
 }

@@ -16,7 +16,7 @@ pub(super) fn run(session: &Session, args: &CpuArgs) -> Result<Outcome, Failure>
         Some(_) => Failure::input(e),
         None => Failure::unavailable(e),
     })?;
-    // Unpinned it is only less sharp, unless a core was asked for.
+    // Without a pin the figures are only less precise, but a core that was asked for must be used.
     if let (Err(e), Some(_)) = (pin.use_cores(1), args.core) {
         return Err(Failure::unavailable(e));
     }
@@ -27,7 +27,7 @@ pub(super) fn run(session: &Session, args: &CpuArgs) -> Result<Outcome, Failure>
         bar.set_position(done as u64);
     })
     .map_err(|e| match &e {
-        // The loops are ours: what an assembler refuses of them it does not know.
+        // The loops are ours: an instruction that an assembler refuses is one it does not know.
         CpuError::Program(p) if !matches!(p.why, Why::Assemble(AssembleError::Missing { .. })) => {
             Failure::unavailable(format!("the assembler here does not know every instruction: {e}"))
         }

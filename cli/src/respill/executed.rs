@@ -13,14 +13,14 @@ use super::run_args::CasesArgs;
 /// What ran.
 #[derive(Serialize)]
 pub(super) struct Dynamic {
-    /// A case each.
+    /// One for each case.
     pub(super) runs: Vec<Run>,
-    /// Over all cases, by what the slots are for; of no class: all together.
+    /// Over all cases, by class of slot; without a class, all together.
     pub(super) shares: Vec<Part>,
     /// How often each instruction ran, over all cases.
     #[serde(skip)]
     pub(super) by_op: HashMap<usize, u64>,
-    /// All that ran inside the file.
+    /// Instructions that ran inside the file.
     inside: u64,
 }
 
@@ -30,11 +30,11 @@ pub(super) struct Run {
     pub(super) function: String,
     /// Instructions of the file.
     pub(super) inside: u64,
-    /// Instructions of others.
+    /// Instructions outside the file.
     pub(super) outside: u64,
 }
 
-/// What executed instructions have to do with slots of one class.
+/// How executed instructions use slots of one class.
 #[derive(Serialize)]
 pub(super) struct Part {
     pub(super) class: Option<Class>,
@@ -45,13 +45,13 @@ pub(super) struct Part {
 /// The library's figures.
 #[derive(Serialize)]
 pub(super) struct Share {
-    /// Slots of which at least one access ran.
+    /// Slots with at least one executed access.
     pub(super) slots: usize,
     /// Executed instructions that name one.
     pub(super) executed: u64,
     /// Their share of all that ran inside the file.
     pub(super) share: f64,
-    /// Executed instructions that name one which nothing else can touch as far as the text tells.
+    /// Executed instructions that name one that, by the text, nothing else can touch.
     pub(super) alone: u64,
 }
 

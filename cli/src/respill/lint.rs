@@ -50,7 +50,7 @@ pub(super) fn run(session: &Session, args: &LintArgs) -> Result<Outcome, Failure
         let runs: Vec<_> = shown
             .iter()
             .map(|run| {
-                // A number that is none has no place in JSON.
+                // JSON cannot hold NaN.
                 let said = run.float.map(|both| both.map(|x| x.to_string()));
                 json!({ "function": run.function, "broken": run.broken(), "x87_empty": run.x87_empty, "float_before_and_after": said })
             })

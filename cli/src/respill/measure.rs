@@ -36,11 +36,13 @@ pub(super) fn case_text(args: &CaseArgs) -> Result<String, Failure> {
     match (&args.case, &args.call) {
         (Some(path), _) => Ok(files::read_text(path, 1 << 20)?.to_string()),
         (None, Some(text)) => Ok(text.clone()),
-        (None, None) => Err(Failure::input("nothing to call").help("name it by --case FILE or --call TEXT")),
+        (None, None) => {
+            Err(Failure::input("nothing to call").help("name a call with --case FILE or --call TEXT"))
+        }
     }
 }
 
-/// The case that is meant by it.
+/// The case in the text.
 pub(super) fn parsed(args: &CaseArgs, text: &str) -> Result<Case, Failure> {
     Case::parse(text).map_err(|e| match &args.case {
         Some(path) => Failure::file(path, e),
@@ -48,7 +50,7 @@ pub(super) fn parsed(args: &CaseArgs, text: &str) -> Result<Case, Failure> {
     })
 }
 
-/// The text, with the measured function and what it calls in view if no function was named.
+/// The source, narrowed to the measured function and what it calls if no function was named.
 pub(super) fn source_of(args: &SourceArgs, case: &Case) -> Result<Source, Failure> {
     let mut args = args.clone();
     if args.functions.is_empty() {
@@ -70,18 +72,18 @@ pub(super) fn counted(source: &Source, case: &Case) -> Result<Counts, Failure> {
     })
 }
 
-/// What is searched or measured is no matter of what was kept.
+/// Refuses `--policy auto`: a search or a measurement does not use what was kept.
 pub(super) fn worked_out(policy: PolicyName) -> Result<(), Failure> {
     if policy == PolicyName::Auto {
         return Err(Failure::input(
-            "--policy auto is for rewrite and validate, which take what auto has kept",
+            "--policy auto is for rewrite and validate, which use what auto has kept",
         )
         .help("choose another --policy"));
     }
     Ok(())
 }
 
-/// What the options ask for, slots that something else may touch included: whether they can move is for the judge to say.
+/// What the options ask for, including slots that something else may touch: validation decides whether they can move.
 pub(super) fn wished(
     source: &Source,
     slots: &SlotsArgs,
@@ -100,7 +102,7 @@ pub(super) fn wished(
     Ok(wish)
 }
 
-/// The plan that moves what can be moved into these homes and is accepted.
+/// The accepted plan that moves what can be moved into these homes.
 fn accepted(
     features: Features,
     analysis: &Analysis,
@@ -116,7 +118,7 @@ fn accepted(
     })
 }
 
-/// `mm:4,xmm` as one name of a variant.
+/// A variant's name for homes such as `mm:4,xmm`.
 pub(super) fn name(homes: &Homes) -> String {
     let one = |&(bank, most): &(Bank, Option<usize>)| match most {
         Some(most) => format!("{bank}:{most}"),
@@ -144,7 +146,7 @@ pub(super) fn run(session: &Session, args: &MeasureArgs) -> Result<Outcome, Fail
     };
     if let Some((bank, _)) = homes.iter().flat_map(|h| &h.0).find(|(b, _)| !features.includes(needs(*b))) {
         return Err(Failure::unavailable(format!("no {bank} homes on this processor"))
-            .help("leave them out of --homes"));
+            .help("leave them out of --home"));
     }
     let mut raced = unchanged(&source.analysis).to_vec();
     if args.no_controls {
@@ -210,7 +212,7 @@ fn record(session: &Session, job: &Job, args: &MeasureArgs) -> Result<Record, Fa
 
 /// The findings as a table.
 pub(super) fn shown(findings: &[Finding]) -> String {
-    // Where samples are few, an interval may reach beyond all sense.
+    // With few samples, an interval may be meaninglessly wide.
     let percent = |x: f64| match 100.0 * x + 0.0 {
         far if !(-99.0..1000.0).contains(&far) => "?".to_owned(),
         x => format!("{x:+.2}"),
@@ -243,7 +245,7 @@ pub(super) fn shown(findings: &[Finding]) -> String {
     out += &match best {
         Some(f) => match f.home_alone {
             Some(p) if p.verdict != Verdict::Faster => format!(
-                "{} is faster by {} %, but not so that the home rather than the layout can be thanked for it\n",
+                "{} is faster by {} %, but the reason may be the layout rather than the home\n",
                 f.home,
                 percent(-f.whole.more)
             ),

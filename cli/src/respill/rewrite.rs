@@ -46,7 +46,7 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
     if auto && plan.homes.is_empty() {
         return stays(session, &source, path, sink);
     }
-    // What something may touch is left out of the plan, unless it was asked for by name.
+    // Slots that something may touch are left out of the plan; one that was asked for by name is an error.
     let only = if auto { BTreeSet::new() } else { wish(&source, &args.wish)?.only };
     named_stay(&source, &plan, &only)?;
     if plan.homes.is_empty() {
@@ -54,7 +54,7 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
     }
     let options = Options { wipe: !args.no_wipe, ..Options::default() };
     let made = rewrite::rewrite(analysis, &plan, options).map_err(Failure::input)?;
-    // What cannot be assembled is not given out.
+    // A text that cannot be assembled is not written.
     let program = analysis
         .program
         .again(&format!("{} as rewritten", analysis.program.file), &*made.text)
@@ -87,7 +87,7 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
     Ok(Outcome::Yes)
 }
 
-/// Where it is known that nothing is faster than the stack, the text goes out as it came in.
+/// If nothing is known to be faster than the stack, writes the text unchanged.
 fn stays(session: &Session, source: &Source, path: &Path, sink: Sink<'_>) -> Result<Outcome, Failure> {
     let program = &source.analysis.program;
     sink.put(program.text.text().as_bytes())?;
@@ -99,7 +99,7 @@ fn stays(session: &Session, source: &Source, path: &Path, sink: Sink<'_>) -> Res
     Ok(Outcome::Yes)
 }
 
-/// What was asked for by name and stays is an error.
+/// Refuses to leave a slot that was asked for by name.
 fn named_stay(source: &Source, plan: &Plan, only: &BTreeSet<(usize, usize)>) -> Result<(), Failure> {
     let analysis = &source.analysis;
     for key @ (n, s) in only {
@@ -116,13 +116,13 @@ fn nothing_moves(source: &Source, plan: &Plan, cases: &[Case]) -> Failure {
     let file = &source.analysis.program.file;
     let failure = Failure::refused(format!("{file}: no slot can move: {}", reasons(source, plan)));
     if cases.is_empty() && only_a_run_can_tell(source, plan) {
-        failure.help("give a run that shows who touches a slot, by --case or --call; or --assume objects, if it is compiled code")
+        failure.help("give a run that shows what touches a slot, with --case or --call; or --assume objects, if it is compiled code")
     } else {
         failure.help("`lanework respill analyse --all` shows every slot")
     }
 }
 
-/// What is checked: by the text, and by runs where there are cases.
+/// Checks the rewrite: by the text, and by runs if there are cases.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn judged(
     session: &Session,
@@ -135,7 +135,7 @@ fn judged(
     use super::cases::options;
     use lanework_spill::settle::{of_judge, runs_here};
     if cases.is_empty() {
-        // What only a run can judge is not given out as judged: it was asked for by name, or judged when it was kept.
+        // What only a run can check is not reported as checked: --naive asked for it, or it was checked when it was kept.
         if args.wish.naive || args.wish.policy == PolicyName::Auto {
             return Ok(None);
         }
@@ -192,8 +192,8 @@ fn checked_in_rounds(
     Err(Failure::unavailable("assembly is run on x86-64 Linux only"))
 }
 
-/// What can move by the text, or by the runs if there are cases, moves; where the judge refuses one kind of home, the next is tried. The
-/// text is given out when nothing speaks against it.
+/// Moves every slot that can move by the text, or by the runs if there are cases. If validation refuses one kind of home, the next is
+/// tried. The text is written once there is no objection.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn checked_in_rounds(
     session: &Session,
@@ -250,11 +250,11 @@ fn checked_in_rounds(
         println!("{object}");
     } else if !to_stdout {
         for (bank, why) in &settled.refused {
-            println!("{bank} is refused, and the next home tried: {why}");
+            println!("{bank} is refused, so the next home is tried: {why}");
         }
         print!("{}: {}", lanework_study::text::shown(path), settled.report);
         if !settled.dropped.is_empty() {
-            println!("{} slots had to stay: the judge refused to move them", settled.dropped.len());
+            println!("{} slots had to stay: validation refused to move them", settled.dropped.len());
         }
         if cases.is_empty() && !settled.plan.stays.is_empty() {
             let stay = settled.plan.stays.keys().filter(|(n, _)| source.units.contains(n)).count();
@@ -264,7 +264,7 @@ fn checked_in_rounds(
     Ok(Outcome::Yes)
 }
 
-/// Why slots stay, each reason with how many there are.
+/// Why slots stay, each reason with its number of slots.
 fn reasons(source: &Source, plan: &Plan) -> String {
     let mut counted: BTreeMap<String, usize> = BTreeMap::new();
     for (_, why) in plan.stays.iter().filter(|((n, _), _)| source.units.contains(n)) {
@@ -290,7 +290,7 @@ fn reasons(source: &Source, plan: &Plan) -> String {
     counted.iter().map(|(said, n)| format!("{n} {said}")).collect::<Vec<_>>().join("; ")
 }
 
-/// Whether a slot stays that a run may clear, where the text cannot.
+/// Whether a slot stays that a run may clear, but the text cannot.
 fn only_a_run_can_tell(source: &Source, plan: &Plan) -> bool {
     plan.stays.iter().any(|((n, _), why)| *why == Stays::Aliased && source.units.contains(n))
 }

@@ -1,4 +1,4 @@
-//! The arguments of the jobs that run what they judge: `respill validate` and `lint`.
+//! The arguments of the jobs that run the code they check: `respill validate` and `lint`.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -7,19 +7,19 @@ use clap::Args;
 
 use super::args::{SourceArgs, WishArgs};
 
-/// What is called with what; each case calls one function, and all together should reach all that was changed.
+/// The cases to run. Each calls one function; together they should reach everything that was changed.
 #[derive(Debug, Default, Args)]
 pub(crate) struct CasesArgs {
     /// A file with one step per line: `seed = random 64`, `call keypair(pk: out 1184, sk: out 2400, seed)`, and last
     /// `measure dec(ss: out 32, ct, sk)`. May be given several times.
     #[arg(long = "case", value_name = "FILE")]
     pub(crate) cases: Vec<PathBuf>,
-    /// The same on the command line, with steps separated by `;`. May be given several times.
+    /// The steps themselves, separated by `;`. May be given several times.
     #[arg(long = "call", value_name = "TEXT")]
     pub(crate) calls: Vec<String>,
 }
 
-/// How much is run.
+/// How much to run.
 #[derive(Debug, Args)]
 pub(crate) struct RunsArgs {
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub(crate) struct RunsArgs {
 pub(crate) struct ValidateArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// The rewritten text. Default: FILE as rewritten by these options.
+    /// The rewritten text. Default: FILE rewritten with these options.
     #[arg(value_name = "REWRITTEN")]
     pub(crate) rewritten: Option<PathBuf>,
     #[command(flatten)]

@@ -11,8 +11,8 @@ use lanework_study::Failure;
 use super::Source;
 use super::args::WishArgs;
 
-/// What the options ask for. Slots that something else may touch stay, save where `naive` says otherwise; nothing outside the
-/// functions that are meant moves.
+/// What the options ask for. Slots that something else may touch stay, unless `naive` is set; nothing outside the selected
+/// functions moves.
 pub(super) fn wish(source: &Source, args: &WishArgs) -> Result<Wish, Failure> {
     let analysis = &source.analysis;
     let all = || {
@@ -28,7 +28,7 @@ pub(super) fn wish(source: &Source, args: &WishArgs) -> Result<Wish, Failure> {
             (Some(function), _) => unit(analysis, function)?,
             (None, &[one]) => one,
             (None, _) => {
-                return Err(Failure::input(format!("--slots {}: of no named function", name.place))
+                return Err(Failure::input(format!("--slots {}: no function named", name.place))
                     .help(format!("write FUNCTION:{}, or name one --function", name.place)));
             }
         };

@@ -1,7 +1,7 @@
 //! Homes that were found fastest on this machine, in its profile.
 //!
-//! They are kept by the function's name and a number that follows from its instructions and those of all that it calls, so that another
-//! function of the same name is not given homes that were checked for another one.
+//! Their key is the function's name and a number derived from its instructions and those of all its callees. A different function of
+//! the same name does not get them.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use super::args::{PolicyName, WishArgs};
 use super::selection::wish;
 use crate::ui::Session;
 
-/// What the options ask for as a plan: worked out by the policy, or as the profile has it.
+/// The plan that the options ask for: computed by the policy, or from the profile.
 pub(super) fn plan_of(session: &Session, source: &Source, args: &WishArgs) -> Result<Plan, Failure> {
     if args.policy == PolicyName::Auto {
         return plan(session, source, args);
@@ -24,10 +24,10 @@ pub(super) fn plan_of(session: &Session, source: &Source, args: &WishArgs) -> Re
     Ok(lanework_respill::plan::plan(&source.analysis, &wish(source, args)?))
 }
 
-/// The kept homes of all functions that are meant; an empty plan where it is known that all are best left on the stack.
+/// The kept homes of all selected functions; an empty plan if all values are known to be best left on the stack.
 fn plan(session: &Session, source: &Source, args: &WishArgs) -> Result<Plan, Failure> {
     if !args.slots.is_empty() {
-        return Err(Failure::input("--policy auto takes the slots that are kept").help("leave out --slots"));
+        return Err(Failure::input("--policy auto uses the slots that were kept").help("leave out --slots"));
     }
     let analysis = &source.analysis;
     let file = &analysis.program.file;
@@ -48,7 +48,7 @@ fn plan(session: &Session, source: &Source, args: &WishArgs) -> Result<Plan, Fai
             });
             let (Some(slot), Ok(home)) = (found, home.parse::<Home>()) else {
                 return Err(Failure::input(format!(
-                    "{file}: the profile keeps {home} for {name}, which is not there"
+                    "{file}: the profile has {home} for {name}, which does not exist"
                 ))
                 .help("`lanework respill auto --keep` searches again"));
             };
@@ -68,11 +68,12 @@ fn plan(session: &Session, source: &Source, args: &WishArgs) -> Result<Plan, Fai
             spills.is_some_and(|spills| spills.keys().any(|key| key.split('#').next() == Some(*name)))
         };
         let said = match global.iter().find(|name| other(name)) {
-            Some(name) => format!("only for another `{name}` with other instructions"),
-            None => format!("for none of {}", global.join(", ")),
+            Some(name) => format!("homes are kept only for another `{name}` with other instructions"),
+            None => format!("no homes are kept for {}", global.join(", ")),
         };
-        return Err(Failure::refused(format!("{file}: homes are kept {said}"))
-            .help("`lanework respill auto --keep` searches them"));
+        return Err(
+            Failure::refused(format!("{file}: {said}")).help("`lanework respill auto --keep` finds them")
+        );
     }
     let all = analysis.units.iter().enumerate().flat_map(|(n, at)| (0..at.slots.len()).map(move |s| (n, s)));
     out.stays = all.filter(|key| !out.homes.contains_key(key)).map(|key| (key, Stays::NotWanted)).collect();

@@ -22,7 +22,7 @@ pub(crate) struct CpuArgs {
     pub(crate) core: Option<usize>,
 }
 
-/// What is called with what.
+/// The call to run.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct CaseArgs {
@@ -30,21 +30,21 @@ pub(crate) struct CaseArgs {
     /// `measure dec(ss: out 32, ct, sk)`.
     #[arg(long, value_name = "FILE")]
     pub(crate) case: Option<PathBuf>,
-    /// The same on the command line, with steps separated by `;`.
+    /// The steps themselves, separated by `;`.
     #[arg(long, value_name = "TEXT")]
     pub(crate) call: Option<String>,
 }
 
-/// Which slots, whichever home they go to.
+/// The slots to move, whatever their home.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SlotsArgs {
-    /// Only these slots, as analyse names them: `FUNCTION:-24`, or `-24` with one --function.
+    /// Move only these slots, as analyse names them: `FUNCTION:-24`, or `-24` with one --function.
     #[arg(long, value_name = "SLOT,...", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) slots: Vec<SlotName>,
-    /// Which slots, and in which order.
+    /// Which slots to move, and in which order.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) policy: PolicyName,
-    /// Skip slots that arithmetic names as operands; otherwise they pass through a free register.
+    /// Skip slots that arithmetic uses as operands; otherwise they pass through a free register.
     #[arg(long)]
     pub(crate) moves_only: bool,
 }
@@ -56,12 +56,12 @@ pub(crate) struct MeasureArgs {
     pub(crate) source: SourceArgs,
     #[command(flatten)]
     pub(crate) case: CaseArgs,
-    /// A home, or several in the order of filling. May be given several times. Default: every home of this processor.
+    /// One home, or several in the order they are filled. May be given several times. Default: every home of this processor.
     #[arg(long = "home", value_name = "HOME[:N],...")]
     pub(crate) homes: Vec<Homes>,
     #[command(flatten)]
     pub(crate) slots: SlotsArgs,
-    /// Race the rewritten texts alone, without copies, placebos, levelled texts and texts that leave homes uncleared.
+    /// Race only the rewritten texts, without copies, placebos, levelled texts and texts that leave homes uncleared.
     #[arg(long)]
     pub(crate) no_controls: bool,
     /// Inputs on which every variant must match the original function before anything is timed.
@@ -85,7 +85,7 @@ pub(crate) struct AutoArgs {
     pub(crate) homes: Vec<Bank>,
     #[command(flatten)]
     pub(crate) slots: SlotsArgs,
-    /// How many of the hottest slots are tried one by one, after whole homes.
+    /// How many of the hottest slots to try one by one, after whole homes.
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub(crate) one_by_one: usize,
     /// Inputs on which every kept rewrite must match the original.
@@ -94,10 +94,10 @@ pub(crate) struct AutoArgs {
     /// Store the result in this machine's profile.
     #[arg(long)]
     pub(crate) keep: bool,
-    /// Where the text goes; a file appears only when it is whole. `-` for standard output.
+    /// Where to write the text; a file appears only once it is complete. `-` for standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Replace a file that exists.
+    /// Replace an existing file.
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]

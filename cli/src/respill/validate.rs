@@ -1,4 +1,4 @@
-//! `respill validate`: what is checked of a rewrite, and what speaks against it.
+//! `respill validate`: the checks of a rewrite, and the objections to it.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub(super) fn run(session: &Session, args: &ValidateArgs) -> Result<Outcome, Fai
             let plan = plan_of(session, &source, &args.wish)?;
             if plan.homes.is_empty() {
                 return Err(Failure::refused(format!(
-                    "{file}: no slot can move, so there is nothing to judge"
+                    "{file}: no slot can move, so there is nothing to check"
                 ))
                 .help("`lanework respill analyse --all` says why each stays"));
             }
@@ -69,7 +69,7 @@ fn accepted(session: &Session, rewritten: &Program, report: &Report) -> Result<(
         return Ok(());
     }
     print!("{}: {report}", rewritten.file);
-    println!("how each was checked, with the number of slots:");
+    println!("how each obligation was checked, with the number of slots:");
     for obligation in Obligation::ALL {
         let mut by: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
         for slot in &report.slots {
@@ -83,7 +83,7 @@ fn accepted(session: &Session, rewritten: &Program, report: &Report) -> Result<(
                 "abi" => format!("{n} by the text, and by the System V ABI for code outside the file"),
                 "assumed" => format!("{n} by the text, under assumptions"),
                 "writers" => format!("{n} by following every access of the runs"),
-                _ => format!("{n} does not arise"),
+                _ => format!("{n} not applicable"),
             })
             .collect();
         println!("  {} ({}): {}", obligation.name(), obligation.says(), by.join(", "));

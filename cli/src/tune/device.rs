@@ -1,4 +1,4 @@
-//! What `tune` keeps of devices: from what batch size they pay, and how they are used best.
+//! What `tune` keeps about devices: from what batch size they pay, and how they are used best.
 #![forbid(unsafe_code)]
 
 use lanework_cuda::Card;
@@ -7,7 +7,7 @@ use lanework_race::record::ResultRow;
 use lanework_suite::mayo::cuda::{How, forms};
 use serde::{Deserialize, Serialize};
 
-/// A device as far as times go, and the program that it ran.
+/// What identifies a device as far as times go, and the program that it ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DevicePrint {
     name: String,
@@ -20,7 +20,7 @@ pub(crate) struct DevicePrint {
 /// How a device is used for one subject.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct DeviceChoice {
-    /// The devices that it was measured on, in their order. On others it means nothing.
+    /// The devices that it was measured on, in their order. For others it means nothing.
     pub(crate) devices: Vec<DevicePrint>,
     /// Operations and nanoseconds of a small batch, and of a large one.
     small: (usize, f64),
@@ -31,10 +31,10 @@ pub(crate) struct DeviceChoice {
     chunk: usize,
     /// Whether all matrices of a chunk are made before any is used.
     whole: bool,
-    /// Whether products are of bits. Not in the profiles of before.
+    /// Whether products are of bits. Older profiles lack it.
     #[serde(default)]
     bits: bool,
-    /// How they are expanded: profiles that do not say so are from before there was a choice.
+    /// How matrices are expanded: profiles that lack it are from before there was a choice.
     #[serde(default)]
     expand: Expanded,
 }
@@ -49,12 +49,12 @@ enum Expanded {
     Fused,
 }
 
-/// What was found for one subject, by the devices that it was found on: each alone, and several together.
+/// The choices for one subject, by the devices that they were measured on: each alone, and several together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "OneOrMany")]
 pub(crate) struct DeviceChoices(Vec<DeviceChoice>);
 
-/// As profiles have it: one choice stood alone before there could be several.
+/// As profiles have it: older ones hold a single choice.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum OneOrMany {
@@ -71,7 +71,7 @@ impl From<OneOrMany> for DeviceChoices {
     }
 }
 
-/// Choices that are kept for one subject; the oldest goes.
+/// The most choices kept for one subject; the oldest is dropped.
 const KEPT: usize = 16;
 
 /// How devices are used together.
@@ -79,7 +79,7 @@ const KEPT: usize = 16;
 pub(crate) struct DeviceUse {
     /// Chunks, ring, break-even and the CPU's share.
     pub(crate) options: Options,
-    /// Each device's share by its own measured rate; none where one of them has not been measured alone.
+    /// Each device's share by its own measured rate; none if one of them has not been measured alone.
     pub(crate) weights: Option<Vec<f64>>,
 }
 
@@ -88,12 +88,12 @@ impl DeviceChoices {
         self.0.is_empty()
     }
 
-    /// What was found on these very devices.
+    /// The choice for exactly these devices.
     pub(crate) fn of(&self, devices: &[DevicePrint]) -> Option<&DeviceChoice> {
         self.0.iter().find(|choice| choice.devices == devices)
     }
 
-    /// Keeps a choice in the place of an older one for the same devices.
+    /// Keeps a choice, in place of an older one for the same devices.
     pub(crate) fn keep(&mut self, choice: DeviceChoice) {
         self.forget(&choice.devices);
         if self.0.len() >= KEPT {
@@ -102,12 +102,12 @@ impl DeviceChoices {
         self.0.push(choice);
     }
 
-    /// Drops what was found on these devices.
+    /// Drops the choice for these devices.
     pub(crate) fn forget(&mut self, devices: &[DevicePrint]) {
         self.0.retain(|choice| choice.devices != devices);
     }
 
-    /// How these devices are used, as far as it is known: as they were measured together, else as their own paces add up.
+    /// How to use these devices, if known: as they were measured together, else as their own paces add up.
     pub(crate) fn used(&self, devices: &[DevicePrint], options: Options) -> Option<DeviceUse> {
         let alone: Option<Vec<&DeviceChoice>> =
             devices.iter().map(|one| self.of(std::slice::from_ref(one))).collect();
@@ -126,7 +126,7 @@ impl DeviceChoices {
 }
 
 impl DevicePrint {
-    /// Of the devices of these cards.
+    /// The prints of these cards' devices.
     pub(crate) fn of<'a>(cards: impl IntoIterator<Item = &'a Card>) -> Vec<DevicePrint> {
         let program = lanework_mayo_cuda::program();
         let of = |card: &Card| DevicePrint {
@@ -145,7 +145,7 @@ impl DeviceChoice {
         Pace { small: self.small, large: self.large, cpu: self.cpu }
     }
 
-    /// `options` with what was found.
+    /// `options` with this choice.
     pub(crate) fn options(&self, options: Options) -> Options {
         let ring = if self.whole { Ring::Whole } else { Ring::Cache };
         let expand = match self.expand {
@@ -177,7 +177,7 @@ impl DeviceChoice {
     }
 }
 
-/// What the races of one subject say of the devices. Nothing where a time is missing; the usual form where no other is faster
+/// What the races of one subject show about the devices. None if a time is missing; the usual form if no other is faster
 /// beyond doubt.
 pub(super) fn choose(
     name: &str,
@@ -190,7 +190,7 @@ pub(super) fn choose(
     let on_cpu = |r: &&&ResultRow| r.variant.ends_with("+batch") || r.variant.contains("+threads=");
     let cpu = rows.iter().filter(on_cpu).map(|r| r.median).min_by(f64::total_cmp)?;
     let (first, base) = (row(&small)?, row(&usual)?);
-    // All raced against one baseline, so that intervals that do not meet tell which is faster.
+    // All raced against one baseline, so disjoint intervals tell which is faster.
     let wins = |r: &ResultRow| r.verdict.is_settled() && r.low > base.high;
     let (how, best) = others
         .iter()
@@ -266,7 +266,7 @@ mod tests {
         let choice = chosen(&rows).expect("every time is there");
         assert_eq!(choice.options(Options::default()).expand, Expand::Fused);
         assert!(choice.told().contains("in the products' kernel"), "{}", choice.told());
-        // A profile from before says nothing of it.
+        // An older profile lacks it.
         let mut text = serde_json::to_value(&choice).expect("JSON");
         assert!(text.as_object_mut().is_some_and(|map| map.remove("expand").is_some()));
         let old: DeviceChoice = serde_json::from_value(text).expect("a profile");
@@ -276,7 +276,7 @@ mod tests {
         assert!(choice.told().ends_with("products of bits"), "{}", choice.told());
         let options = choice.options(Options::default());
         assert_eq!((options.chunk, options.multiply), (1024, Multiply::Bits));
-        // A profile of before says nothing of them.
+        // An older profile lacks them.
         let text = serde_json::to_string(&choice).expect("JSON").replace(",\"bits\":true", "");
         let old: DeviceChoice = serde_json::from_str(&text).expect("as it was");
         assert_eq!(old.options(Options::default()).multiply, Multiply::Masks);
@@ -309,15 +309,15 @@ mod tests {
         // 75 ns each together: 6400 / (250 - 75), and 75 of 325.
         assert_eq!(used.options.break_even, 37);
         assert!((used.options.cpu_share - 75.0 / 325.0).abs() < 1e-6, "{used:?}");
-        // In the other order the other way round.
+        // In the other order, the weights are swapped.
         let other = [print("slow"), print("fast")];
         let turned = choices.used(&other, Options::default()).and_then(|u| u.weights).expect("known");
         assert_eq!(turned, [weights[1], weights[0]]);
-        // What they were measured at together comes before sums, and each one's rate still says how they share.
+        // A joint measurement comes before sums, and the devices still share by their own rates.
         choices.keep(DeviceChoice { devices: both.to_vec(), chunk: 77, ..choice.clone() });
         let used = choices.used(&both, Options::default()).expect("known");
         assert_eq!((used.options.chunk, used.options.break_even, used.weights), (77, 43, Some(weights)));
-        // A newer choice takes the place of an older one; a profile with one alone is still read.
+        // A newer choice replaces an older one; a profile with a single choice is still read.
         choices.keep(DeviceChoice { devices: slow.to_vec(), ..choice.clone() });
         assert_eq!(choices.0.len(), 3);
         let even = choices.used(&both, Options::default()).and_then(|u| u.weights).expect("known");

@@ -24,9 +24,9 @@ pub(crate) enum VdfJob {
     Discriminant(DiscriminantArgs),
     /// Square a form N times and print the result.
     Evaluate(EvaluateArgs),
-    /// Square a form N times and print a proof, after verifying it.
+    /// Square a form N times, then verify the proof and print it.
     Prove(ProveArgs),
-    /// Prove results that are known beforehand, in one segment each, while squaring (Chia's blueboxes).
+    /// Prove known results, in one segment each, while squaring (as Chia's blueboxes do).
     Compact(CompactArgs),
     /// Verify a proof and print its result; exits 1 if it is refused, 2 if it is malformed.
     Verify(VerifyArgs),
@@ -53,7 +53,7 @@ pub(crate) struct GroupArgs {
     /// The challenge that the discriminant comes from.
     #[arg(long, value_name = "HEX")]
     pub(crate) challenge: Option<Hex>,
-    /// The discriminant itself: the negative of a prime, in decimal digits, or in hexadecimal ones after 0x.
+    /// The discriminant itself: the negative of a prime, in decimal, or in hexadecimal after 0x.
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
     pub(crate) discriminant: Option<Number>,
 }
@@ -66,23 +66,23 @@ pub(crate) struct BitsArgs {
     pub(crate) bits: Option<usize>,
 }
 
-/// What is asked of the discriminant.
+/// Whether the discriminant is tested.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct TrustArgs {
-    /// Skip the primality test of a discriminant given without a challenge. The author of a composite one can prove false
-    /// results in its group.
+    /// Skip the primality test of a discriminant given without a challenge. The author of a composite discriminant can prove
+    /// false results.
     #[arg(long)]
     pub(crate) trust_discriminant: bool,
 }
 
-/// Which encodings of forms count.
+/// Which encodings of forms are accepted.
 #[derive(Clone, Copy, Debug, Args)]
 #[group(multiple = false)]
 pub(crate) struct ModeArgs {
-    /// Each form has one encoding (the default).
+    /// Accept one encoding for each form (the default).
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Accept what Chia's nodes accept by consensus as of 2026: also some other encodings of a form.
+    /// Accept what Chia's nodes accept by consensus as of 2026, including some other encodings of a form.
     #[arg(long)]
     pub(crate) lenient: bool,
 }
@@ -90,10 +90,10 @@ pub(crate) struct ModeArgs {
 /// How a result is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// One JSON object, with everything about it.
+    /// One JSON object with all details.
     #[default]
     Json,
-    /// The result in hexadecimal digits.
+    /// The result in hexadecimal.
     Hex,
     /// The result's bytes.
     Raw,
@@ -102,13 +102,13 @@ pub(crate) enum Format {
 /// Where a result goes.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
-    /// How the result is written.
+    /// Format of the result.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
-    /// Where it goes; a file appears only when it is whole. Default, and `-`: standard output.
+    /// Where to write the result; a file appears only once it is complete. Default, and `-`: standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Replace a file that exists.
+    /// Replace an existing file.
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -140,22 +140,22 @@ pub(crate) struct ChainArgs {
     pub(crate) input: Option<Hex>,
     #[command(flatten)]
     pub(crate) mode: ModeArgs,
-    /// Squarings.
+    /// Number of squarings.
     #[arg(long, value_name = "N")]
     pub(crate) iterations: u64,
     /// Store progress in this file, and continue from it if it exists.
     #[arg(long, value_name = "FILE")]
     pub(crate) checkpoint: Option<PathBuf>,
-    /// Seconds between two records of the checkpoint: the most work that a kill can lose.
+    /// Seconds between updates of the checkpoint: the most work that a kill can lose.
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = seconds, requires = "checkpoint")]
     pub(crate) every: f64,
 }
 
-/// A time between two records.
+/// A time between two updates.
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.001..=86_400.0).contains(&seconds) => Ok(seconds),
-        Ok(_) => Err("it takes from 0.001 to 86400 seconds".to_owned()),
+        Ok(_) => Err("expected 0.001 to 86400 seconds".to_owned()),
         Err(e) => Err(e.to_string()),
     }
 }
@@ -177,11 +177,11 @@ pub(crate) struct EvaluateArgs {
 pub(crate) struct ProveArgs {
     #[command(flatten)]
     pub(crate) chain: ChainArgs,
-    /// Segments before the last, of Chia's lengths (2^16, 2^18, 2^20 and so on, the longest first): the earlier ones are proved
-    /// while the later ones are squared.
+    /// Segments before the last, of Chia's lengths (2^16, 2^18, 2^20 and so on, the longest first). Earlier segments are proved
+    /// while later ones are squared.
     #[arg(long, value_name = "D", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=63))]
     pub(crate) witness: u64,
-    /// Threads; 0 for one on each core. Default: as `lanework tune` found fastest, else one on each core.
+    /// Threads; 0 means one per core. Default: what `lanework tune` found fastest, otherwise one per core.
     #[arg(long, value_name = "N", value_parser = crate::args::threads())]
     pub(crate) threads: Option<usize>,
     #[command(flatten)]
@@ -191,8 +191,8 @@ pub(crate) struct ProveArgs {
 /// `vdf compact`.
 #[derive(Debug, Args)]
 pub(crate) struct CompactArgs {
-    /// The results to prove, a JSON object on each line, with the members that evaluate and prove print: challenge (and bits, if not
-    /// 1024) or discriminant, iterations, y, and input if it is not the generator (2, 1). An id comes back with the proof. `-` for
+    /// The results to prove, one JSON object per line, with the members that evaluate and prove print: challenge (and bits, if not
+    /// 1024) or discriminant, iterations, y, and input unless it is the generator (2, 1). An id is returned with the proof. `-` for
     /// standard input.
     #[arg(long, value_name = "FILE")]
     pub(crate) jobs: PathBuf,
@@ -200,24 +200,25 @@ pub(crate) struct CompactArgs {
     pub(crate) trust: TrustArgs,
     #[command(flatten)]
     pub(crate) mode: ModeArgs,
-    /// MiB for all buckets together. Fewer make more products.
+    /// MiB for all buckets together. Less memory means more products.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub(crate) memory: u64,
-    /// Threads; 0 for one on each core. Each chain takes one, and what is left helps. Default: as `lanework tune` found fastest, else
-    /// one on each core.
+    /// Threads; 0 means one per core. Each chain takes one; spare threads help. Default: what `lanework tune` found fastest,
+    /// otherwise one per core.
     #[arg(long, value_name = "N", value_parser = crate::args::threads())]
     pub(crate) threads: Option<usize>,
-    /// Keep the state of each chain in a file in this folder, and continue from there. The files go when the proofs are written.
+    /// Keep the state of each chain in a file in this folder, and continue from there. The files are removed once the proofs are
+    /// written.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) checkpoint: Option<PathBuf>,
-    /// Seconds between two records of a checkpoint: the most work that a kill can lose.
+    /// Seconds between updates of a checkpoint: the most work that a kill can lose.
     #[arg(long, value_name = "N", default_value_t = 60.0, value_parser = seconds, requires = "checkpoint")]
     pub(crate) every: f64,
-    /// Where the proofs go, one on each line, as they are made; a file appears only when it is whole. Default, and `-`: standard
-    /// output.
+    /// Where to write the proofs, one per line, as they are made; a file appears only once it is complete. Default, and `-`:
+    /// standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Replace a file that exists.
+    /// Replace an existing file.
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -234,10 +235,10 @@ pub(crate) struct VerifyArgs {
     /// The form that the chain starts from. Default: the generator (2, 1).
     #[arg(long, value_name = "HEX")]
     pub(crate) input: Option<Hex>,
-    /// Squarings.
+    /// Number of squarings.
     #[arg(long, value_name = "N")]
     pub(crate) iterations: Option<u64>,
-    /// The result and the proof, or with --b the proof without its result.
+    /// The result and the proof; with --b, only the proof.
     #[arg(long, value_name = "HEX")]
     pub(crate) proof: Option<Hex>,
     /// Segments before the last: Chia's witness type. Default: 0.
@@ -248,7 +249,7 @@ pub(crate) struct VerifyArgs {
     pub(crate) b: Option<Hex>,
     #[command(flatten)]
     pub(crate) mode: ModeArgs,
-    /// The JSON output of prove; `-` for standard input. Options replace its fields; all other fields must be right.
+    /// The JSON output of prove; `-` for standard input. Options replace its fields; all other fields must be correct.
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 }
@@ -263,17 +264,17 @@ pub(crate) struct ClientArgs {
     /// The worker's name in messages.
     #[arg(default_value = "0", value_name = "ID")]
     pub(crate) id: String,
-    /// Threads: one squares, the others prove. 0 for one on each core.
+    /// Threads: one squares, the others prove. 0 means one per core.
     #[arg(long, value_name = "N", value_parser = crate::args::threads())]
     pub(crate) threads: Option<usize>,
-    /// Accept one encoding for each form, not the others that Chia's nodes accept.
+    /// Accept only one encoding for each form, not the others that Chia's nodes accept.
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Seconds that the timelord may take to send its task, from the first byte on, and its last message. Before the task
-    /// there is no limit.
+    /// Seconds that the timelord may take to send its task, from the first byte on, and its last message. There is no limit
+    /// before the task.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,
-    /// Connect again after each conversation, until a signal ends the command.
+    /// Reconnect after each conversation, until a signal ends the command.
     #[arg(long)]
     pub(crate) repeat: bool,
 }

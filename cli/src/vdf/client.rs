@@ -16,9 +16,9 @@ use super::interrupt::{Interrupt, shell_status};
 use super::meter::counted;
 use crate::ui::Session;
 
-/// Before a timelord that could not be reached, or that sent nonsense, is called again.
+/// Before a timelord is called again: it may have been out of reach, or have sent nonsense.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Between two looks at whether a signal came, in that pause.
+/// Between two checks for a signal in that pause.
 const LOOK: Duration = Duration::from_millis(100);
 
 pub(super) fn run(session: &Session, args: &ClientArgs) -> Result<Outcome, Failure> {
@@ -51,7 +51,7 @@ pub(super) fn run(session: &Session, args: &ClientArgs) -> Result<Outcome, Failu
     }
 }
 
-/// One call, from connecting to its end.
+/// One conversation, from connecting to its end.
 fn conversation(
     args: &ClientArgs,
     options: Options<'_>,
@@ -62,8 +62,7 @@ fn conversation(
     let patience = Duration::from_secs(args.timeout);
     let at = |e: &dyn std::fmt::Display| format!("worker {id}: {}:{port}: {e}", echoed(host));
     let connection = connect(host, *port, patience).map_err(|e| {
-        Failure::unavailable(at(&e))
-            .help("check that a timelord listens there, and the names of host and port")
+        Failure::unavailable(at(&e)).help("check that a timelord listens there, and the host and port")
     })?;
     let over = interrupt.any();
     let mut observer = |event: Event<'_>| told.event(&event);
@@ -90,7 +89,7 @@ fn connect(host: &str, port: u16, patience: Duration) -> std::io::Result<TcpStre
     Err(last)
 }
 
-/// What people are told: a line for each thing that happens, under `--json` an object.
+/// Prints each event: as a line of text, or under `--json` as an object.
 struct Told<'a> {
     session: &'a Session,
     id: &'a str,
@@ -110,12 +109,12 @@ impl Told<'_> {
             ),
             Event::Requested(n) => (
                 "requested",
-                format!("{} are to be proved", counted(*n, "squarings")),
+                format!("asked for a proof of {}", counted(*n, "squarings")),
                 serde_json::json!({ "iterations": n }),
             ),
             Event::Ignored(n) => (
                 "ignored",
-                format!("the request for {} will have no answer", counted(*n, "squarings")),
+                format!("the request for {} will not be answered", counted(*n, "squarings")),
                 serde_json::json!({ "iterations": n }),
             ),
             Event::Sent { iterations, depth } => (
@@ -123,7 +122,7 @@ impl Told<'_> {
                 format!("sent a proof of {}, witness type {depth}", counted(*iterations, "squarings")),
                 serde_json::json!({ "iterations": iterations, "witness": depth }),
             ),
-            Event::Stopped => ("stopped", "the timelord wants no more".to_owned(), serde_json::json!({})),
+            Event::Stopped => ("stopped", "the timelord asked to stop".to_owned(), serde_json::json!({})),
         };
         self.tell(name, &text, rest);
     }

@@ -1,4 +1,4 @@
-//! `compact`: results of many chains proved, several chains at once.
+//! `compact`: proves results of many chains, several chains at once.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -26,21 +26,21 @@ use super::{group, hex, members, prove, verify};
 use crate::files::{self, Access, Sink, check_distinct};
 use crate::ui::Session;
 
-/// Bytes of the longest list: some 40,000 jobs.
+/// The longest list in bytes: some 40,000 jobs.
 const JOBS_LIMIT: u64 = 64 << 20;
 
 pub(super) fn run(session: &Session, args: &CompactArgs) -> Result<Outcome, Failure> {
     let path = args.output.as_deref().unwrap_or(Path::new("-"));
     check_distinct([args.jobs.as_path()], [path])?;
     if let Some(folder) = args.checkpoint.as_deref().filter(|folder| !folder.is_dir()) {
-        return Err(Failure::file(folder, "not a folder").help("make it, or name another one"));
+        return Err(Failure::file(folder, "not a directory").help("create it, or name another one"));
     }
     let sink = Sink::create(path, Access::Public, args.force)?;
     let job = Job::Vdf(Operation::Prove, BITS);
     let engine = session.engine(job)?;
     let threads = session.threads(args.threads, job).count();
     let chains = chains(args, &mut |named| named.find(engine))?;
-    // Every thread takes the longest chain that is left; with fewer chains than threads, several work at one.
+    // Every thread takes the longest chain that is left; with fewer chains than threads, several share one.
     let at_once = threads.min(chains.len());
     let options = Options::new(engine)
         .memory(((args.memory << 20) as usize) / at_once)
@@ -67,7 +67,7 @@ pub(super) fn run(session: &Session, args: &CompactArgs) -> Result<Outcome, Fail
         let share = |n: usize| options.threads(threads / at_once + usize::from(n < threads % at_once));
         for n in 1..at_once {
             let (work, options) = (&work, share(n));
-            // Where a thread cannot be started, the others take its chains.
+            // If a thread cannot be started, the others take its chains.
             let _ = Builder::new().spawn_scoped(scope, move || work.all(&options));
         }
         work.all(&share(0));
@@ -102,7 +102,7 @@ pub(super) fn run(session: &Session, args: &CompactArgs) -> Result<Outcome, Fail
 struct Chain {
     group: Group,
     claims: Claims,
-    /// For each claim its line, and what it is called.
+    /// The line of each claim, and its id.
     lines: Vec<(usize, Option<serde_json::Value>)>,
     checkpoint: Option<PathBuf>,
 }
@@ -113,7 +113,7 @@ impl Chain {
     }
 }
 
-/// Reads the list: its chains, the longest first. All of it is checked before anything is squared.
+/// Reads the list: its chains, longest first. All of it is checked before anything is squared.
 fn chains(
     args: &CompactArgs,
     find: &mut dyn FnMut(&Named) -> Result<Group, Failure>,
@@ -167,13 +167,13 @@ fn job(
         .ok_or_else(|| no_group().help(format!("{} or discriminant is missing", said.place("challenge"))))?;
     let missing = |member: &str| {
         Failure::input(format!("{}: missing", said.place(member)))
-            .help("each line says iterations and y, and its group")
+            .help("each line needs iterations and y, and its group")
     };
     let iterations = said.iterations.ok_or_else(|| missing("iterations"))?;
     prove::check_iterations(&said.place("iterations"), iterations)?;
     if said.bits.is_some() && said.bits != Some(named.bits()) {
         let (place, has) = (said.place("bits"), named.bits());
-        return Err(Failure::input(format!("{place}: the discriminant has {has}")));
+        return Err(Failure::input(format!("{place}: the discriminant has {has} bits")));
     }
     let y = said.y.as_ref().ok_or_else(|| missing("y"))?;
     let input = match &said.input {
@@ -220,7 +220,7 @@ enum Stop<'a> {
     Output(std::io::Error),
 }
 
-/// Where proofs and progress go, and what has gone there.
+/// Where proofs and progress go, with counts.
 struct Output<'a> {
     sink: Sink<'a>,
     bar: ProgressBar,
@@ -249,7 +249,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Stops all threads; what fails after that follows from it.
+    /// Stops all threads; any later failure follows from this one.
     fn fail(&self, why: Stop<'a>) {
         if !self.stop.swap(true, Ordering::Relaxed) {
             self.output().failure = Some(why);
@@ -283,7 +283,7 @@ impl<'a> Work<'a> {
             }
         };
         let done = lanework_vdf::compact(&chain.claims, &options, &mut observer, &mut outcome)?;
-        // A file that took the checkpoint's name is somebody else's.
+        // A file that replaced the checkpoint is not ours.
         let own = chain.checkpoint.as_deref().filter(|_| done.checkpoint != CheckpointFile::Lost);
         self.output().files.extend(own);
         Ok(())
@@ -340,7 +340,7 @@ fn failed(e: &ProverError, chain: &Chain, signal: Option<i32>, args: &CompactArg
             let (kept, help) = match &args.checkpoint {
                 Some(folder) => (
                     format!("the checkpoints in {} keep what was done", lanework_study::text::shown(folder)),
-                    "run the same command again to go on from there",
+                    "run the same command again to continue from there",
                 ),
                 None => ("what was not proved is lost".to_owned(), "--checkpoint FOLDER keeps it"),
             };

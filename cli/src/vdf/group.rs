@@ -8,11 +8,11 @@ use lanework_vdf::{DecodeError, Discriminant, DiscriminantError, Form, Lenient, 
 
 use super::args::{ChainArgs, GroupArgs, ModeArgs, Number};
 
-/// Bits of a discriminant if nothing is said: Chia's.
+/// The default length of a discriminant in bits: Chia's.
 pub(super) const BITS: usize = 1024;
 
-/// A group as it is named. A challenge's discriminant still has to be searched, for up to seconds: everything that can be refused
-/// without it is refused before.
+/// A group as the user names it. A challenge's discriminant still has to be searched for, which can take seconds: whatever can be
+/// refused without it is refused first.
 #[derive(Debug)]
 pub(super) struct Named {
     what: What,
@@ -49,7 +49,7 @@ impl Named {
         }
     }
 
-    /// By the options; nothing if they name no group. `bits` and their place are what a challenge needs beside it.
+    /// By the options; none if they name no group. `bits` and their place are what a challenge also needs.
     pub(super) fn by_options(
         args: &GroupArgs,
         bits: Option<&(usize, String)>,
@@ -75,17 +75,17 @@ impl Named {
     /// The bytes of the form that a chain starts from if none is named.
     pub(super) fn generator(&self) -> Result<Vec<u8>, Failure> {
         match &self.what {
-            // From 8 bits on, and 1 modulo 8.
+            // Its discriminant has at least 8 bits, and is 1 modulo 8.
             What::Challenge { bits, .. } => Ok(generator_bytes(*bits)),
             What::Number(d) => generator(d).map(|form| form.to_bytes(d)),
         }
     }
 
-    /// The group, searched if it must be.
+    /// The group, searched for if necessary.
     pub(super) fn find(&self, engine: Engine) -> Result<Group, Failure> {
         match &self.what {
             What::Challenge { challenge, bits } => {
-                // Nothing else can be wrong by now than that the challenge has no prime.
+                // The only possible error by now is that the challenge has no prime.
                 let discriminant = Discriminant::from_seed_on(engine, challenge, *bits)
                     .map_err(|e| Failure::input(format!("{}: {e}", self.place)).help("name a longer one"))?;
                 Ok(Group { discriminant, engine, challenge: Some(challenge.clone()) })
@@ -96,17 +96,17 @@ impl Named {
         }
     }
 
-    /// Why a group of this name may prove nothing: its discriminant is composite. One from a challenge is prime.
+    /// Why proofs in a group of this name may be worthless: its discriminant is composite. One from a challenge is prime.
     pub(super) fn distrust(&self, group: &Group) -> Option<Message> {
         (group.challenge.is_none() && !group.on_engine().is_prime()).then(|| {
-            Message::new("not the negative of a prime: false results have proofs in such a group")
+            Message::new("not the negative of a prime: false results can be proved in such a group")
                 .at(&self.place)
-                .help("--trust-discriminant takes it nevertheless")
+                .help("--trust-discriminant accepts it anyway")
         })
     }
 }
 
-/// The group, the backend that it was found with, and the challenge that it comes from if it comes from one.
+/// The group, the backend that it was found with, and the challenge that it comes from, if any.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) discriminant: Discriminant,
@@ -133,7 +133,7 @@ impl Group {
     }
 }
 
-/// The remedy where neither is given.
+/// The failure if neither is given.
 pub(super) fn no_group() -> Failure {
     Failure::input("no group to work in").help("name a --challenge or a --discriminant")
 }
@@ -170,7 +170,7 @@ pub(super) fn read_form(mode: ModeArgs, d: &Discriminant, bytes: &[u8]) -> Resul
 /// The form that a chain starts from if none is named.
 fn generator(d: &Discriminant) -> Result<Form, Failure> {
     Form::generator(d).ok_or_else(|| {
-        Failure::input("--discriminant: not 1 modulo 8, so that there is no generator (2, 1)")
+        Failure::input("--discriminant: not 1 modulo 8, so there is no generator (2, 1)")
             .help("name the form to start from with --input")
     })
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C and its like: the first asks the work to stop, the second ends the command.
+//! Ctrl-C and similar signals: the first asks the work to stop, the second ends the command.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Whether one has come, for those who ask nothing else.
+    /// A flag that is set once any signal has come.
     pub(super) fn any(&self) -> &AtomicBool {
         &self.any
     }
@@ -42,7 +42,7 @@ impl Interrupt {
     }
 }
 
-/// What shells report of a command that a signal ended.
+/// What shells report for a command that a signal ended.
 pub(super) fn shell_status(signal: i32) -> i32 {
     128 + signal
 }

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-/// Speed and time left, from how much was done when. It is told the time, and asks no clock.
+/// Speed and time left, from how much was done when. The caller passes the time; no clock is read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Meter {
     last: Option<(Duration, u64)>,
-    /// Squarings per second, of late.
+    /// Recent squarings per second.
     rate: Option<f64>,
 }
 
@@ -32,7 +32,7 @@ impl Meter {
         self.rate = Some(self.rate.map_or(newest, |rate| rate + NEWEST * (newest - rate)));
     }
 
-    /// The last readings in words.
+    /// The last readings as text.
     pub(super) fn words(&self, left: u64, unit: &str) -> String {
         match self.rate {
             Some(rate) if rate >= 1.0 => {
@@ -75,7 +75,7 @@ mod tests {
         let mut meter = Meter::default();
         assert_eq!(meter.words(1000, "squarings"), "", "nothing is known yet");
         let seconds = Duration::from_millis;
-        // What a checkpoint brought along is no speed of this run.
+        // Squarings from a checkpoint do not count towards this run's speed.
         meter.read(seconds(0), 5_000_000);
         meter.read(seconds(100), 5_040_000);
         assert_eq!(meter.words(1000, "squarings"), "", "too early to tell");

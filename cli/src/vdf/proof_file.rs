@@ -12,13 +12,13 @@ use super::args::Number;
 use crate::files;
 use crate::magma::args::hex;
 
-/// Bytes of the longest file that prove writes, and some: 63 segments of 2,048 bits have 76,000, and the compact proof as many.
+/// More than the longest file that prove writes: 63 segments of 2,048 bits have 76,000 bytes, and the compact proof as many.
 const FILE_LIMIT: u64 = 1 << 20;
-/// Characters of the reason why a text is not such a file: it may repeat a part of the text.
+/// The longest reason for refusing a text, in characters: it may repeat part of the text.
 const REASON: usize = 160;
 
-/// The members that say something about a proof. Others are figures of the run that made it. One that stands there twice is refused,
-/// and so is null.
+/// The members that describe a proof. Others are figures of the run that made it. A member that appears twice is refused, and so is
+/// null, except as the `id`, where it means no `id`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Members {
@@ -49,7 +49,7 @@ fn some<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Optio
     T::deserialize(from).map(Some)
 }
 
-/// What a file says about a proof, as far as it says anything.
+/// What a file says about a proof. Any member may be missing.
 #[derive(Debug, Default)]
 pub(super) struct ProofFile {
     name: String,
@@ -63,7 +63,7 @@ pub(super) struct ProofFile {
     pub(super) y: Option<Vec<u8>>,
     pub(super) b: Option<Vec<u8>>,
     pub(super) compact: Option<Vec<u8>>,
-    /// Whatever a list of jobs calls this one.
+    /// The id of this job in a list.
     pub(super) id: Option<serde_json::Value>,
 }
 
@@ -78,7 +78,7 @@ impl ProofFile {
         )
     }
 
-    /// From one JSON object at a place: what it should be, and what to do if it is none.
+    /// From one JSON object named `name`: `what` it should be, and `help` if it is not.
     pub(super) fn parse(text: &[u8], name: String, what: &str, help: &str) -> Result<ProofFile, Failure> {
         let members: Members = serde_json::from_slice(text).map_err(|e| {
             Failure::input(format!("{name}: not {what} in JSON: {}", cut(&e.to_string(), REASON))).help(help)

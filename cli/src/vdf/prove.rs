@@ -21,7 +21,7 @@ use super::meter::{Meter, counted};
 use super::{Output, hex, members};
 use crate::ui::Session;
 
-/// The squarings of the shortest and next segments of Chia's lengths, for messages.
+/// The squarings of the shortest of Chia's segments, for messages.
 const SHORTEST: u64 = 1 << 16;
 
 pub(super) fn evaluate(session: &Session, args: &EvaluateArgs) -> Result<Outcome, Failure> {
@@ -67,7 +67,7 @@ pub(super) fn prove(session: &Session, args: &ProveArgs) -> Result<Outcome, Fail
     Ok(Outcome::Yes)
 }
 
-/// What is said of a proof.
+/// The members that describe a proof.
 pub(super) fn proof_json(
     d: &Discriminant,
     proof: &Proof,
@@ -103,7 +103,7 @@ fn segments(iterations: u64, witness: u64) -> Result<Vec<u64>, Failure> {
 }
 
 /// The group, and what is to be computed in it. What can be refused without the group is
-/// refused before it is found.
+/// refused before the search for it.
 pub(super) fn begin(
     args: &ChainArgs,
     witness: u64,
@@ -119,7 +119,7 @@ pub(super) fn begin(
     Ok((group, task))
 }
 
-/// Refuses a checkpoint that cannot be one, as far as that shows without reading or making it.
+/// Refuses a path that cannot be a checkpoint, as far as that shows without reading or making it.
 fn may_keep(path: &Path) -> Result<(), Failure> {
     match fs::metadata(path) {
         Ok(found) if !found.is_file() => Err(Failure::file(path, "not a file").help("name another one")),
@@ -147,14 +147,14 @@ fn checkpoint(why: &CheckpointError) -> Message {
             message.help("repeat the command that made it, or name another file with --checkpoint")
         }
         CheckpointError::Damaged { .. } | CheckpointError::Form { .. } => {
-            message.help("begin again with another file: nothing of this one can be trusted")
+            message.help("begin again with another file: nothing in this one can be trusted")
         }
         CheckpointError::NotACheckpoint => message.help("name another one: this file is left as it is"),
         _ => message,
     }
 }
 
-/// Why there is no result, if no signal asked for that.
+/// Why there is no result, if no signal caused that.
 pub(super) fn failure(e: &ProverError, place: Option<&Path>) -> Failure {
     match (e, place) {
         (ProverError::Thread(_), _) => Failure::unavailable(e),
@@ -169,9 +169,9 @@ pub(super) fn failure(e: &ProverError, place: Option<&Path>) -> Failure {
 pub(super) fn warning(checkpoint: CheckpointFile) -> Message {
     match checkpoint {
         CheckpointFile::Kept => Message::new("is back"),
-        CheckpointFile::Anew(_) => Message::new("was removed while it was in use, and has been written anew"),
-        CheckpointFile::Lost => Message::new("was replaced, and nothing is kept")
-            .help("remove the file that is there now, and the checkpoint is written anew"),
+        CheckpointFile::Anew(_) => Message::new("was removed while it was in use, and has been rewritten"),
+        CheckpointFile::Lost => Message::new("was replaced, and progress is no longer saved")
+            .help("remove the file that is there now, and the checkpoint will be rewritten"),
     }
 }
 
@@ -225,7 +225,7 @@ impl<'a> Work<'a> {
                 let (kept, help) = match &self.args.checkpoint {
                     Some(path) if kept && path.exists() => (
                         format!("{} keeps them", lanework_study::text::shown(path)),
-                        "run the same command again to go on from there",
+                        "run the same command again to continue from there",
                     ),
                     Some(path) => (
                         format!("they are lost: {} was replaced", lanework_study::text::shown(path)),
@@ -251,7 +251,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// What a run was like.
+/// The figures of a run.
 struct Figures {
     slow: u64,
     resumed: u64,
@@ -301,7 +301,7 @@ struct Watch<'a> {
     meter: Meter,
 }
 
-/// Between two looks at the bar.
+/// Between two updates of the bar.
 const DRAW: Duration = Duration::from_millis(100);
 
 impl<'a> Watch<'a> {
@@ -317,7 +317,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Warns if that has changed.
+    /// Warns if the checkpoint's state has changed.
     fn see_checkpoint(&mut self, checkpoint: CheckpointFile) {
         if checkpoint == self.checkpoint {
             return;

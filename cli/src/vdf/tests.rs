@@ -1,4 +1,4 @@
-//! How often a discriminant is searched: not once for what can be refused without it.
+//! How often a discriminant is searched for: never if the input can be refused without it.
 #![forbid(unsafe_code)]
 
 use clap::Parser;
@@ -50,7 +50,7 @@ fn what_needs_no_group_is_refused_without_a_search() {
     let long: String = long.iter().map(|byte| format!("{byte:02x}")).collect();
     let verify = "lanework vdf verify --challenge 00ff --bits 512 --iterations 100";
     let cases = [
-        // The issue's: the longest search, for a proof that is too short.
+        // From the issue: the longest search, for a proof that is too short.
         (
             "lanework vdf verify --challenge 00ff --bits 2048 --iterations 5 --proof 00".to_owned(),
             2,

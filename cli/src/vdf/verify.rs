@@ -57,9 +57,9 @@ pub(super) fn run(session: &Session, args: &VerifyArgs) -> Result<Outcome, Failu
     Ok(Outcome::from_bool(verdict.result.is_ok()))
 }
 
-/// What came of a question.
+/// The answer to a question.
 pub(super) struct Verdict {
-    /// Nothing if the question was answered without it.
+    /// None if the question was answered without it.
     group: Option<Group>,
     /// The result that is proved, or why none is.
     pub(super) result: Result<Vec<u8>, Message>,
@@ -84,10 +84,10 @@ impl From<Failure> for Stop {
     }
 }
 
-/// Searches a group.
+/// Searches for a group.
 pub(super) type Find<'a> = dyn FnMut(&Named) -> Result<Group, Failure> + 'a;
 
-/// The question, from the options first and from the file where they say nothing; and what the file says beside it.
+/// The question, from the options or else from the file; and what else the file says.
 pub(super) struct Asked<'a> {
     args: &'a VerifyArgs,
     named: Named,
@@ -97,9 +97,9 @@ pub(super) struct Asked<'a> {
     /// The proof; with b a compact one.
     proof: Vec<u8>,
     b: Option<Challenge>,
-    /// The discriminant's length as an option or the file names it, and which of them.
+    /// The discriminant's length as an option or the file gives it, and its place.
     bits: Option<(usize, String)>,
-    /// Without the members that options replace: what is left must agree with what is verified.
+    /// The file's members without those that options replace: the rest must agree with what is verified.
     said: ProofFile,
 }
 
@@ -206,14 +206,14 @@ impl<'a> Asked<'a> {
         agree(&self.said, "y", &self.said.y, &y)?;
         agree(&self.said, "b", &self.said.b, &b.to_bytes())?;
         agree(&self.said, "proof", &self.said.proof, &[&y, compact].concat())?;
-        // The last, as it may need another search.
+        // Last, as it may need another search.
         if let Some(challenge) = &self.said.challenge
             && group.challenge.is_none()
         {
             let (place, bits_place) = (self.said.place("challenge"), self.said.place("bits"));
             let named = Named::by_challenge(challenge, place, bits, &bits_place)?;
             if find(&named)?.discriminant != *d {
-                return Err(Stop::refused(format!("{}: it stands for another discriminant", named.place)));
+                return Err(Stop::refused(format!("{}: it gives another discriminant", named.place)));
             }
         }
         Ok(y)
@@ -279,7 +279,7 @@ impl<'a> Asked<'a> {
                 ),
             ),
             E::Proof(_) => (proof(), None),
-            E::NoIterations => (iterations(), Some("--lenient lets them pass, as Chia does")),
+            E::NoIterations => (iterations(), Some("--lenient accepts them, as Chia does")),
             E::Iterations { .. } => (iterations(), None),
             _ => return Stop::Failed(Failure::input(e)),
         };
@@ -314,7 +314,7 @@ fn agree(file: &ProofFile, member: &str, said: &Option<Vec<u8>>, shown: &[u8]) -
     match said.iter().zip(shown).position(|(said, shown)| said != shown) {
         None => Ok(()),
         Some(at) => Err(Stop::refused(format!(
-            "{}: byte {} is {:02x} and not {:02x}, as the proof shows",
+            "{}: byte {} is {:02x}, but the proof shows {:02x}",
             file.place(member),
             at + 1,
             said[at],

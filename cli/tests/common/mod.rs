@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 /// The command.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_lanework");
 
-/// A directory that goes away.
+/// A directory that is removed at the end.
 pub(crate) struct Place(tempfile::TempDir);
 
 impl Place {
@@ -21,7 +21,7 @@ impl Place {
         self.0.path().join(name)
     }
 
-    /// A file that its owner alone may read, as keys are kept.
+    /// A file that only its owner may read, as keys are kept.
     pub(crate) fn put(&self, name: &str, bytes: &[u8]) {
         fs::write(self.path(name), bytes).expect("a file");
         self.share(name, 0o600);
@@ -50,7 +50,7 @@ impl Place {
         self.program(Command::new(PROGRAM), args)
     }
 
-    /// The command with every signal's default action, also where the tests themselves run under `nohup` or in the background.
+    /// The command with every signal's default action, even if the tests themselves run under `nohup` or in the background.
     pub(crate) fn signalled(&self, args: &[&str]) -> Command {
         let mut env = Command::new("env");
         env.args(["--default-signal", PROGRAM]);
@@ -76,8 +76,8 @@ impl Place {
             .expect("the command starts");
         let mut pipe = child.stdin.take().expect("a pipe");
         std::thread::scope(|scope| {
-            // Beside the reading below, or both sides would wait for ever. A child that refuses what it is told closes the
-            // pipe before it has read all: that is its right.
+            // Concurrent with the reading below, or both sides would wait for ever. A child that refuses its input may close the
+            // pipe before it has read everything.
             scope.spawn(move || {
                 let _ = pipe.write_all(input);
             });
@@ -106,20 +106,20 @@ pub(crate) fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).expect("digits")).collect()
 }
 
-/// Runs it where it must say yes.
+/// Runs the command, which must succeed.
 pub(crate) fn yes(place: &Place, args: &[&str]) -> Vec<u8> {
     let output = place.run(args);
     assert_eq!(code(&output), 0, "{args:?}: {}", stderr(&output));
     output.stdout
 }
 
-/// Runs it where it must refuse its input: an error, and nothing on standard output.
+/// Runs the command, which must refuse its input: an error, and nothing on standard output.
 pub(crate) fn no(place: &Place, args: &[&str], exit: i32, says: &str) {
     let output = place.run(args);
     let told = stderr(&output);
     assert_eq!(code(&output), exit, "{args:?}: {told}");
     assert!(output.stdout.is_empty(), "{args:?}: something came out");
-    // Notes of what went before may stand above it.
+    // Earlier notes may precede it.
     assert!(told.lines().any(|line| line.starts_with("error: ")), "{args:?}: {told}");
     assert!(told.contains(says), "{args:?}: {told}");
 }

@@ -1,10 +1,10 @@
-//! A table of two backends: lists both, then runs the one that is asked for, or the fastest.
+//! A table of two backends: lists both, then runs the requested one, or the fastest.
 //!
 //! `cargo run -p lanework-cpu --example backends -- [NAME]`
 
 use lanework_cpu::{Backend, Backends, Cpu, Engine, Features, Select};
 
-/// The kernels of one backend. The field is private, so that safe code gets them from an [`Engine`] alone.
+/// The kernels of one backend. The field is private, so safe code can reach it only through an [`Engine`].
 #[derive(Debug)]
 struct Sums {
     sum: unsafe fn(&[u32]) -> u32,
@@ -13,7 +13,7 @@ struct Sums {
 impl Sums {
     /// The sum of all words, modulo 2^32.
     fn sum(&self, words: &[u32]) -> u32 {
-        // SAFETY: an `Engine` leads here, and with it the CPU has the features of the table's row.
+        // SAFETY: calls come through an `Engine`, so the CPU has the features of the table's row.
         unsafe { (self.sum)(words) }
     }
 }

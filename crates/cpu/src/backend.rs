@@ -75,7 +75,7 @@ impl<K> Backend<K> {
     }
 }
 
-/// The kernels of a primitive, which have a table of backends.
+/// The kernels of a primitive, with their table of backends.
 pub trait Backends: Sized + 'static {
     /// The primitive's name, as `LANEWORK_BACKEND` takes it: `mayo`.
     const PRIMITIVE: &'static str;
@@ -126,7 +126,7 @@ impl<K: Backends> Default for Engine<K> {
 }
 
 impl<K> Engine<K> {
-    /// An engine of kernels outside the table: a copy of a row's under a check, or a test's with a planted fault.
+    /// An engine of kernels outside the table: a copy of a row's kernels under a check, or a test's with a planted fault.
     ///
     /// # Safety
     /// As for [`Backend::new`], with the features of the CPU that this runs on for `needs`.
@@ -149,7 +149,7 @@ impl<K> Engine<K> {
 }
 
 impl<K: Backends> Engine<K> {
-    /// The fastest backend that this machine can run.
+    /// The fastest backend this machine can run.
     ///
     /// # Panics
     /// If no row of the table can run here. Every primitive's first row needs nothing.
@@ -161,7 +161,7 @@ impl<K: Backends> Engine<K> {
         }
     }
 
-    /// The first backend of the table, which needs nothing of the CPU.
+    /// The first backend of the table, which needs no CPU feature.
     ///
     /// # Panics
     /// If the first row needs something. No primitive's does.
@@ -173,7 +173,7 @@ impl<K: Backends> Engine<K> {
         }
     }
 
-    /// The backend for `cpu` that `how` asks for.
+    /// The backend for `cpu` that `how` selects.
     ///
     /// # Errors
     /// [`Unavailable`] when a named backend does not exist or cannot run on `cpu`, with the reason.
@@ -187,7 +187,7 @@ impl<K: Backends> Engine<K> {
                 let row = K::BACKENDS.iter().find(|row| row.name == name).ok_or_else(|| Unavailable {
                     what: format!("backend '{name}'"),
                     why: format!(
-                        "there is none of that name; known: {}",
+                        "no backend has that name; known: {}",
                         K::BACKENDS.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")
                     ),
                 })?;

@@ -1,4 +1,4 @@
-//! The rows of checks: every primitive's checks return them, and tests, command and laboratory read them.
+//! Check results: every primitive's checks return these rows; the tests, the command and the laboratory read them.
 #![forbid(unsafe_code)]
 
 use alloc::borrow::ToOwned;

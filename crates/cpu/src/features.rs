@@ -51,7 +51,7 @@ features! {
     Bmi1 = "bmi1", implies [];
     /// Bit manipulation, second set (`pext`, `rorx`, `mulx`).
     Bmi2 = "bmi2", implies [];
-    /// Leading zeros counted (`lzcnt`). Without it the same bytes are `bsr`, which gives other numbers.
+    /// Leading-zero count (`lzcnt`). Without it the same bytes decode as `bsr`, which gives other numbers.
     Lzcnt = "lzcnt", implies [];
     /// Two independent carry chains (`adcx`, `adox`).
     Adx = "adx", implies [];
@@ -208,8 +208,8 @@ impl fmt::Display for UnknownFeature {
 
 impl core::error::Error for UnknownFeature {}
 
-/// Whether an operation on 512 bits is one operation here, and not two of 256. It is where a CPU has VP2INTERSECT, which AMD's Zen 5 and
-/// Intel's Tiger Lake have. Others that do it may be missed. Both ways give the same results.
+/// Whether a 512-bit operation is one operation here, not two of 256 bits. True where a CPU has VP2INTERSECT, as AMD's Zen 5 and
+/// Intel's Tiger Lake do. Other such CPUs may be missed. Both ways give the same results.
 #[must_use]
 pub fn whole_512() -> bool {
     #[cfg(all(target_arch = "x86_64", any(test, feature = "std")))]
@@ -229,7 +229,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// What the processor and the operating system offer, nothing masked. Without the feature `std`: what the program was
+    /// What the processor and the operating system offer, unmasked. Without the feature `std`: what the program was
     /// compiled for.
     #[must_use]
     pub fn detect() -> Cpu {
@@ -248,7 +248,7 @@ impl Cpu {
         Cpu { usable: Features::NONE, masked: Features::NONE }
     }
 
-    /// This processor with `mask` and all that imply a member of it taken away.
+    /// This processor without `mask` and everything that implies a member of it.
     #[must_use]
     pub fn masking(self, mask: Features) -> Cpu {
         let usable = self.usable.without(mask);

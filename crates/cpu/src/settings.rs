@@ -1,4 +1,4 @@
-//! The environment variables that steer backends. Only the command and the tests read them.
+//! The environment variables that select backends. Only the command and the tests read them.
 #![forbid(unsafe_code)]
 
 use alloc::borrow::ToOwned;
@@ -59,7 +59,7 @@ impl Settings {
         Settings::parse(&var("LANEWORK_MASK")?, &var("LANEWORK_BACKEND")?, &var("LANEWORK_REQUIRE")?)
     }
 
-    /// The same from three strings.
+    /// Parses the three values.
     ///
     /// # Errors
     /// As [`Settings::from_env`].
@@ -79,7 +79,7 @@ impl Settings {
         })
     }
 
-    /// This machine's CPU less the masked features.
+    /// This machine's CPU without the masked features.
     #[must_use]
     pub fn cpu(&self) -> Cpu {
         Cpu::detect().masking(self.mask)
@@ -104,7 +104,7 @@ impl Settings {
         self.forced.insert(primitive.to_owned(), backend.to_owned());
     }
 
-    /// Forgets every entry that forces `backend`, and returns whether there was one. For names like a backend's that
+    /// Removes every entry that forces `backend`, and returns whether there was one. For backend-like names that
     /// are chosen by other means.
     pub fn unforce(&mut self, backend: &str) -> bool {
         let before = self.forced.len();

@@ -81,7 +81,7 @@ macro_rules! has {
 pub fn wipe_vector_registers() {
     let (avx512f, avx) = (has!("avx512f"), has!("avx"));
     if avx512f {
-        // SAFETY: AVX-512F is there; all registers written are declared.
+        // SAFETY: AVX-512F is present; all registers written are declared.
         unsafe {
             asm!(
                 "vpxord xmm16, xmm16, xmm16", "vpxord xmm17, xmm17, xmm17", "vpxord xmm18, xmm18, xmm18",
@@ -100,7 +100,7 @@ pub fn wipe_vector_registers() {
             );
         }
     } else if avx {
-        // SAFETY: AVX is there; all registers written are declared.
+        // SAFETY: AVX is present; all registers written are declared.
         unsafe {
             asm!(
                 "vzeroall",
@@ -127,7 +127,7 @@ pub fn wipe_vector_registers() {
     }
 }
 
-/// Other architectures have only the portable backend, whose secrets in vector registers the compiler chose to put there. A
-/// program that is compiled without SSE2 may not touch vector registers.
+/// Other architectures have only the portable backend; any secret in a vector register was put there by the compiler. A
+/// program compiled without SSE2 may not touch vector registers.
 #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(miri))))]
 pub fn wipe_vector_registers() {}

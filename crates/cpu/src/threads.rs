@@ -18,7 +18,7 @@ pub enum Threads<'a> {
     /// The calling thread alone.
     #[default]
     One,
-    /// A pool of this many threads, made for the call, but of no more than [`Threads::MOST`]. Zero means one for each core that
+    /// A pool of this many threads, made for the call, at most [`Threads::MOST`]. Zero means one for each core that
     /// may be used.
     Own(usize),
     /// The caller's pool.
@@ -41,8 +41,8 @@ impl fmt::Display for PoolError {
 impl core::error::Error for PoolError {}
 
 impl Threads<'_> {
-    /// The most threads that [`Threads::Own`] and [`Threads::pool`] start, whatever they are asked for: more than any machine has
-    /// cores for, and few enough for every limit on processes. A program refuses larger numbers from its users.
+    /// The most threads that [`Threads::Own`] and [`Threads::pool`] start, whatever the request: more than any machine has
+    /// cores for, and few enough for every process limit. A program should refuse larger numbers.
     ///
     /// Without the feature `rayon` it is 1: the calling thread does everything.
     pub const MOST: usize = if cfg!(feature = "rayon") { 1024 } else { 1 };
@@ -50,7 +50,7 @@ impl Threads<'_> {
     /// A pool for [`Threads::Pool`] that outlives one call; zero threads means one for each core that may be used.
     ///
     /// # Errors
-    /// [`PoolError`] when the operating system refuses the threads, and without the feature `rayon`.
+    /// [`PoolError`] when the operating system refuses the threads, or without the feature `rayon`.
     #[cfg(feature = "rayon")]
     pub fn pool(threads: usize) -> Result<ThreadPool, PoolError> {
         let count = Threads::Own(threads).count();
@@ -86,7 +86,7 @@ impl Threads<'_> {
     /// Threads take items one at a time, so that uneven work (a restarted signature) leaves no thread idle.
     ///
     /// # Errors
-    /// [`PoolError`] when an own pool cannot be started; nothing has run then.
+    /// [`PoolError`] when [`Threads::Own`]'s pool cannot be started; nothing has run then.
     pub fn for_each<T: Send>(
         &self,
         items: &mut [T],

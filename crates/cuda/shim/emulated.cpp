@@ -78,7 +78,7 @@ struct Scheduler {
     lw_launch *launch;
     uint32_t random;
     unsigned *turns;
-    // Arrivals at the named barriers that nobody waits for any more; how many threads they were to be of, and where.
+    // Arrivals at the named barriers without waiters; how many threads each expects, and where.
     uint32_t arrivals[16], awaited[16];
     int arrival_lines[16];
 #if defined(__x86_64__)
@@ -319,7 +319,7 @@ bool release_warp(Scheduler *s, unsigned lane)
     return true;
 }
 
-// `ids`: the barriers that somebody waits at, a bit for each.
+// `ids`: the barriers that have waiters, a bit for each.
 bool release_blocks(Scheduler *s, uint32_t ids)
 {
     bool any = false;
@@ -365,7 +365,7 @@ bool release_blocks(Scheduler *s, uint32_t ids)
     return any;
 }
 
-// Everybody waits and nobody can be released: says who waits for what.
+// All threads wait and none can be released: reports which thread waits for what.
 void explain(Scheduler *s)
 {
     unsigned a = 0;
@@ -409,7 +409,7 @@ void run_block(Scheduler *s)
         s->fibers[i].thread = dim3{i % x, i / x % y, i / x / y};
         prepare(&s->fibers[i]);
     }
-    // What a block finds in shared memory is nobody's business.
+    // Kernels must not rely on the initial content of shared memory.
     memset(s->shared, 0xa5, s->shared_bytes);
     request(MAKE_UNDEFINED, (uint64_t)(uintptr_t)s->shared, s->shared_bytes);
     bool first = true;
@@ -486,7 +486,7 @@ int lw_run(const lw_kernel *kernel, void *const *arguments, lw_launch *launch, c
     uint64_t blocks = (uint64_t)launch->blocks.x * launch->blocks.y * launch->blocks.z;
     if (!here || length == 0 || threads == 0 || threads > 1024 || blocks == 0 || !room(here, (unsigned)threads, launch->stack)) {
         if (length)
-            snprintf(why, length, "%s: %lu threads with %lu bytes of stack cannot be had", kernel->name, (unsigned long)threads,
+            snprintf(why, length, "%s: %lu threads with %lu bytes of stack cannot be allocated", kernel->name, (unsigned long)threads,
                      (unsigned long)launch->stack);
         return 1;
     }
@@ -504,7 +504,7 @@ int lw_run(const lw_kernel *kernel, void *const *arguments, lw_launch *launch, c
     s->shared_bytes = launch->shared;
     s->shared_memory = (unsigned char *)aligned_alloc(128, (launch->shared + 127) / 128 * 128 + 256);
     if (!s->shared_memory) {
-        snprintf(why, length, "%s: %lu bytes of shared memory cannot be had", kernel->name, (unsigned long)launch->shared);
+        snprintf(why, length, "%s: %lu bytes of shared memory cannot be allocated", kernel->name, (unsigned long)launch->shared);
         return 1;
     }
     memset(s->shared_memory, 0x5a, (launch->shared + 127) / 128 * 128 + 256);
@@ -592,7 +592,7 @@ void lw_block(uint32_t id, uint32_t threads, int arrive, int line)
     leave();
 }
 
-// The bytes move when they are waited for, so that one who does not wait finds them missing.
+// The bytes move when they are waited for, so a thread that does not wait finds them missing.
 void lw_async_copy(void *to, const void *from)
 {
     Scheduler *s = here;

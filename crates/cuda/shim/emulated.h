@@ -1,5 +1,5 @@
 // CUDA threads on a CPU: every thread is a fiber, blocks run one after another, and a collective happens when all
-// threads that it names have come to it. What cannot happen on a device (a lane that never comes, an exited lane named,
+// threads that it names have reached it. What cannot happen on a device (a lane that never comes, an exited lane named,
 // a barrier reached by a part of the block) ends the launch with a message.
 //
 // Included by `device.cuh` only.
@@ -36,7 +36,7 @@ static inline ulonglong2 make_ulonglong2(unsigned long long x, unsigned long lon
 
 extern "C" {
 
-// Where the running fiber stands.
+// The position of the running fiber.
 struct lw_view {
     dim3 thread, block, threads, blocks;
     unsigned char *shared;
@@ -62,7 +62,7 @@ struct lw_program {
     uint32_t count;
 };
 
-// In which order the threads of a block take their turns, and the blocks of a grid.
+// The order in which the threads of a block, and the blocks of a grid, take turns.
 enum lw_order { LW_FORWARD = 0, LW_REVERSE = 1, LW_SHUFFLED = 2 };
 
 struct lw_launch {
@@ -94,7 +94,7 @@ enum lw_collective {
 
 // One word to the warp and one back. `from` is the lane that a shuffle reads; `line` is where in the source this is.
 uint32_t lw_warp(int kind, uint32_t mask, uint32_t value, uint32_t from, int line);
-// Six words of every lane for all: what comes back holds for the whole warp until its next collective.
+// Six words of every lane for all: the result is valid for the whole warp until its next collective.
 const uint32_t *lw_exchange(int kind, const uint32_t *words, int line);
 void lw_block(uint32_t id, uint32_t threads, int arrive, int line);
 void lw_async_copy(void *to, const void *from);

@@ -40,7 +40,7 @@ pub(crate) type Reopen = Box<dyn Fn() -> Result<Arc<dyn Machine>, Error> + Send 
 pub(crate) trait Machine: Send + Sync + Debug {
     fn card(&self) -> &Card;
     fn grave(&self) -> &Grave;
-    /// Keeps nothing of this context.
+    /// It keeps nothing of this context.
     fn reopen(&self) -> Reopen;
     fn memory(&self) -> Result<Memory, Error>;
     fn limit(&self, limit: Limit, bytes: usize) -> Result<(), Error>;
@@ -51,7 +51,7 @@ pub(crate) trait Machine: Send + Sync + Debug {
     fn free(&self, address: u64, bytes: usize, wipe: bool);
     /// Host memory that the device can reach, aligned to 4096 bytes, initialised with unspecified content.
     fn pin(&self, bytes: usize) -> Result<NonNull<u8>, Error>;
-    /// Frees the memory of a `pin` without clearing it. Nothing uses it any more.
+    /// Frees the memory of a `pin` without clearing it. Nothing uses it afterwards.
     fn unpin(&self, memory: NonNull<u8>, bytes: usize);
 
     fn load(&self, image: &Image) -> Result<usize, Error>;
@@ -79,7 +79,7 @@ pub(crate) trait Machine: Send + Sync + Debug {
 
     /// # Safety
     /// `from` is pinned memory of this device, readable for `bytes` and unchanged until the copy is done, and `to` lies in
-    /// its memory with as many bytes after it.
+    /// its memory with at least `bytes` after it.
     unsafe fn upload(&self, stream: usize, from: *const u8, to: u64, bytes: usize) -> Result<(), Error>;
     /// # Safety
     /// As for `upload`, in reverse: nothing reads `to` until the copy is done.

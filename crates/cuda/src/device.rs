@@ -28,11 +28,11 @@ pub fn devices() -> Result<Vec<Card>, Unavailable> {
 pub struct Device {
     machine: Arc<dyn Machine>,
     modules: Arc<Mutex<HashMap<&'static str, Module>>>,
-    /// Whether memory is freed without clearing, secrets too.
+    /// Whether memory is freed without clearing, even secrets.
     leaves: bool,
 }
 
-/// Opens a device again, once nothing of its context is held any more.
+/// Opens a device again, once nothing holds its context.
 pub struct Reopener {
     again: Reopen,
     leaves: bool,
@@ -81,7 +81,7 @@ impl Device {
         Reopener { again: self.machine.reopen(), leaves: self.leaves }
     }
 
-    /// The same device, which frees buffers and pinned memory without clearing, secrets too. Only for the control of
+    /// The same device, which frees buffers and pinned memory, even secrets, without clearing. Only for the control of
     /// checks that search for secrets.
     #[doc(hidden)]
     #[must_use]
@@ -98,7 +98,7 @@ impl Device {
         crate::search::search(self, needles)
     }
 
-    /// What it is.
+    /// Its description.
     #[must_use]
     pub fn card(&self) -> &Card {
         self.machine.card()

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use lanework_cpu::Unavailable;
 
-/// Why a call to a device failed. After [`Error::Fault`] and [`Error::Dead`] the device computes nothing any more.
+/// Why a call to a device failed. After [`Error::Fault`] and [`Error::Dead`] the device computes nothing more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// There is no such device here, or no driver for it.
@@ -16,7 +16,7 @@ pub enum Error {
     OutOfMemory {
         /// What kind of memory.
         what: &'static str,
-        /// Bytes asked for.
+        /// Bytes requested.
         bytes: usize,
     },
     /// This call caused an error that lost the device's context, with the content of its memory.
@@ -80,7 +80,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Unavailable(u) => u.fmt(f),
-            Error::OutOfMemory { what, bytes } => write!(f, "out of {what}: {bytes} bytes were asked for"),
+            Error::OutOfMemory { what, bytes } => write!(f, "out of {what}: {bytes} bytes were requested"),
             Error::Fault(failure) => write!(f, "the device is lost: {failure}"),
             Error::Dead { cause } => write!(f, "the device was lost earlier: {cause}"),
             Error::Driver(failure) => failure.fmt(f),

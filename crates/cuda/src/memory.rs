@@ -30,13 +30,13 @@ impl<T: Plain> Buffer<T> {
         Ok(Buffer { machine: Arc::clone(machine), address, len, secret, of: PhantomData })
     }
 
-    /// Values in it.
+    /// The number of values.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether it has no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -51,7 +51,7 @@ impl<T: Plain> Buffer<T> {
     /// The address of its value `index`, for a kernel that works on a part.
     ///
     /// # Errors
-    /// [`Error::Shape`] where there are not so many.
+    /// [`Error::Shape`] where there are not that many.
     pub fn at(&self, index: usize) -> Result<Argument, Error> {
         self.part(&(index..self.len)).map(|(address, _)| Argument::address(address))
     }
@@ -87,7 +87,7 @@ pub struct Pinned<T: Plain> {
     machine: Arc<dyn Machine>,
     /// Whether it is overwritten before it is freed.
     wiped: bool,
-    /// For every stream that has used it, an event behind its last copy.
+    /// For every stream that has used it, an event after its last copy.
     uses: Mutex<Vec<(usize, usize)>>,
 }
 
@@ -112,13 +112,13 @@ impl<T: Plain> Pinned<T> {
         self
     }
 
-    /// Values in it.
+    /// The number of values.
     #[must_use]
     pub fn len(&self) -> usize {
         self.memory.len()
     }
 
-    /// Whether there are none.
+    /// Whether it has no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -199,7 +199,7 @@ impl<T: Plain> Drop for Pinned<T> {
     }
 }
 
-/// The bytes of `len` values, which a program cannot have more of than half its addresses.
+/// The bytes of `len` values, at most half of a program's address space.
 fn size(len: usize, of: usize) -> Result<usize, Error> {
     len.checked_mul(of)
         .filter(|bytes| isize::try_from(*bytes).is_ok())

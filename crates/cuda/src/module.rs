@@ -128,7 +128,7 @@ impl Kernel {
         self.facts
     }
 
-    /// Blocks of so many threads and bytes of dynamic shared memory that a multiprocessor holds at once; 0 if none
+    /// Blocks of this many threads and bytes of dynamic shared memory that a multiprocessor holds at once; 0 if none
     /// fits.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ const PIECES: usize = 1 << 14;
 const STAGE: usize = 16 << 20;
 /// Bytes of pinned memory to search.
 const PINNED: usize = 256 << 20;
-/// The most bytes of device memory to search: of 80 GB a search would take a minute.
+/// The most bytes of device memory to search: searching 80 GB would take a minute.
 const DEVICE: u64 = 16 << 30;
 /// A needle's words at every place that it can have to a word of memory.
 const WORD: usize = 8;
@@ -83,7 +83,7 @@ impl<'a> Needles<'a> {
         }
     }
 
-    /// The same on all cores; each takes its part, and the bytes behind it that a needle may reach.
+    /// The same on all cores; each takes its part, and the bytes after it that a needle may reach.
     fn look_together(&self, bytes: &[u8], found: &Mutex<Vec<bool>>) {
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(16);
         let part = (bytes.len().div_ceil(threads).next_multiple_of(WORD)).max(1 << 20);

@@ -46,7 +46,7 @@ impl Stream {
         if Arc::ptr_eq(&self.machine, other) {
             return Ok(());
         }
-        Err(Error::Shape(format!("{what} belongs to another device than the stream")))
+        Err(Error::Shape(format!("{what} and the stream belong to different devices")))
     }
 
     /// Queues a copy of the values `range` of `from` to `to`, from its value `at` on.
@@ -161,7 +161,7 @@ impl Stream {
         self.machine.finish(self.number)
     }
 
-    /// A mark behind the work queued so far.
+    /// A mark after the work queued so far.
     ///
     /// # Errors
     /// The driver's error.

@@ -64,7 +64,7 @@ fn run(folder: &Path, words: &str) -> (String, String) {
     )
 }
 
-/// Set to 1 to make a missing C++ compiler a failure.
+/// If set to 1, a missing C++ compiler is a failure.
 const REQUIRE: &str = "LANEWORK_REQUIRE_CXX";
 
 /// Builds the driver into this folder. False, with a message, without a compiler.
@@ -93,11 +93,10 @@ fn build(to: &Path, more: &[&str]) -> bool {
         .arg(here.join("tests/fake_driver.cpp"))
         .status();
     match status {
-        Ok(status) => assert!(status.success(), "the made-up driver does not compile"),
+        Ok(status) => assert!(status.success(), "the fake driver does not compile"),
         Err(why) => {
             assert!(std::env::var_os(REQUIRE).is_none_or(|v| v != "1"), "{REQUIRE}=1 and no compiler: {why}");
-            let line =
-                format!("SKIPPED: the driver made up for tests, since there is no C++ compiler: {why}\n");
+            let line = format!("SKIPPED: the fake driver, since there is no C++ compiler: {why}\n");
             let _ = std::io::stderr().write_all(line.as_bytes());
         }
     }

@@ -140,20 +140,20 @@ fn wrong_launches_are_refused_and_do_no_harm() {
     let kernel = kernel(&device, "race");
     let grid = Grid { blocks: 1, threads: 64, shared: 0 };
     let refused = |grid, arguments: &[lanework_cuda::Argument]| {
-        // SAFETY: nothing comes of it.
+        // SAFETY: every launch here is refused.
         match unsafe { stream.launch(&kernel, grid, arguments) } {
             Err(Error::Shape(why)) => why,
             other => panic!("{other:?}"),
         }
     };
-    assert!(refused(grid, args![]).contains("takes 1 arguments and gets 0"));
+    assert!(refused(grid, args![]).contains("takes 1 arguments but gets 0"));
     assert!(refused(grid, args![7u32]).contains("an address"));
     assert!(refused(Grid { threads: 1025, ..grid }, args![&words]).contains("1 to 1024"));
     assert!(refused(Grid { blocks: 0, ..grid }, args![&words]).contains("0 blocks"));
     assert!(refused(Grid { shared: 100 * 1024, ..grid }, args![&words]).contains("shared memory"));
     let (other, _) = Device::emulated(Emulation::default());
     let elsewhere = other.buffer::<u32>(64).unwrap();
-    assert!(refused(grid, args![&elsewhere]).contains("no address of this device"));
+    assert!(refused(grid, args![&elsewhere]).contains("not an address of this device"));
     assert!(matches!(stream.zero(&elsewhere, 0..1), Err(Error::Shape(_))));
     assert!(matches!(stream.get(&words, 60..65), Err(Error::Shape(_))));
     assert!(matches!(words.at(65), Err(Error::Shape(_))));
@@ -217,7 +217,7 @@ fn work_happens_in_order_and_when_it_is_waited_for() {
     let mut staged = device.pinned::<u32>(4).unwrap();
     staged.write().unwrap().fill(2);
     one.upload(&staged, 0..4, &words, 0).unwrap();
-    // The second stream was not ordered behind the first.
+    // The second stream was not ordered after the first.
     two.copy(&words, 0..4, &copy, 0).unwrap();
     assert_eq!(two.get(&copy, 0..4).unwrap(), [1; 4]);
     let mark = one.mark().unwrap();

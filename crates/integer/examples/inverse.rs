@@ -5,10 +5,10 @@
 
 use lanework_integer::{Engine, Int, Uint};
 
-/// Nothing if there is no inverse, or b is even.
+/// `None` if there is no inverse, or b is even.
 fn inverse(a: &Uint<8>, b: &Uint<8>) -> Option<Uint<9>> {
     let found = Engine::best().w512.invert(a.limbs(), b.limbs())?;
-    // v a = 2^shift modulo b: from v, half of it modulo b so many times.
+    // v a = 2^shift modulo b: halve v modulo b `shift` times.
     let v = Int::new(found.negative, Uint::from_limbs(found.magnitude));
     let (_, rest) = v.div_floor(&Int::new(false, *b));
     let (mut x, b) = (rest.magnitude().resize::<9>(), b.resize::<9>());

@@ -1,5 +1,5 @@
-//! The two GCDs of every backend, and the table of backends: Lehmer's, which stops at any length and gives matrices, and the one from
-//! the bottom, which gives inverses. Both work on 64-bit limbs and are stamped for the lanes of [`crate::kernels`].
+//! The table of backends and their two GCDs. Lehmer's stops at any length and gives matrices; the one from the bottom gives inverses.
+//! Both work on 64-bit limbs and are stamped for the lanes of [`crate::kernels`].
 
 #[cfg(target_arch = "x86_64")]
 use lanework_cpu::Feature;
@@ -15,7 +15,7 @@ type Reduce<const N: usize> = unsafe fn(
     step: &mut dyn FnMut(&Matrix),
 ) -> Result<(), Rare>;
 
-/// Both GCDs for numbers of N limbs; cofactors of the second have M.
+/// Both GCDs for numbers of N limbs; the second one's cofactors have M.
 #[derive(Debug)]
 pub struct Gcd<const N: usize, const M: usize> {
     /// As [`euclid::reduce`].
@@ -25,11 +25,11 @@ pub struct Gcd<const N: usize, const M: usize> {
 }
 
 impl<const N: usize, const M: usize> Gcd<N, M> {
-    /// Reduces x0 >= x1 > 0 until x1 has at most `stop` bits, telling `step` every matrix: [`euclid::reduce`]. With 0 bits x0 is
+    /// Reduces x0 >= x1 > 0 until x1 has at most `stop` bits and passes every matrix to `step`: [`euclid::reduce`]. With 0 bits x0 is
     /// the greatest common divisor, and the product of the matrices has its cofactors.
     ///
     /// # Errors
-    /// [`Rare`], as there.
+    /// [`Rare`], as for [`euclid::reduce`].
     pub fn reduce(
         &self,
         x0: &mut [u64; N],

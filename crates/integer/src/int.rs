@@ -62,7 +62,7 @@ impl<const N: usize> Int<N> {
         self.magnitude.bits()
     }
 
-    /// The same number in another width; nothing if it does not fit.
+    /// The same number in another width; `None` if it does not fit.
     #[must_use]
     pub fn try_resize<const M: usize>(&self) -> Option<Int<M>> {
         Some(Int { negative: self.negative, magnitude: self.magnitude.try_resize()? })
@@ -125,7 +125,7 @@ impl<const N: usize> Int<N> {
         (Int::new(negative, quotient), Int::new(divisor.negative, rest))
     }
 
-    /// The quotient of a division without remainder; nothing if there is one.
+    /// The quotient of an exact division; `None` if there is a remainder.
     ///
     /// # Panics
     /// If the divisor is 0.

@@ -6,9 +6,9 @@ mod adx;
 #[cfg(target_arch = "x86_64")]
 pub use adx::Adx;
 
-/// Multiply, divide and halve on one instruction set. Values of this type carry no data: they prove that it is there.
+/// Multiply, divide and halve on one instruction set. Values of this type carry no data: they prove that the CPU has it.
 ///
-/// Every method has a plain definition, which the others must equal.
+/// Every method has a plain definition, which all implementations must equal.
 pub trait Lane: Copy {
     /// a / b and a mod b. b is not 0.
     #[inline(always)]
@@ -17,8 +17,8 @@ pub trait Lane: Copy {
     }
 
     /// 31 shifts of the binary algorithm on (a, b), b odd: subtract the smaller from the larger when both are odd,
-    /// halve what is even. The result is the two rows of the matrix that did it, the factor of a in the low
-    /// half of each word and that of b in the high half, both signed: m0 = f0 + 2^32 g0.
+    /// then halve the even one. The result is the two rows of the matrix. Each word has the factor of a in the low
+    /// half and that of b in the high half, both signed: m0 = f0 + 2^32 g0.
     #[inline(always)]
     fn halve31(self, a: u64, b: u64) -> (u64, u64) {
         halve31_plain(a, b)
@@ -60,7 +60,7 @@ impl Lane for Portable {}
 #[inline(always)]
 fn halve31_plain(mut a: u64, mut b: u64) -> (u64, u64) {
     let (mut m0, mut m1) = (1u64, 1u64 << 32);
-    // A bit that shifts along and says how many shifts are left.
+    // A bit that shifts along and marks how many shifts are left.
     let mut guard = 1u64 << 31;
     let z = (a | guard).trailing_zeros();
     a >>= z;
@@ -70,7 +70,7 @@ fn halve31_plain(mut a: u64, mut b: u64) -> (u64, u64) {
         let less = 0u64.wrapping_sub(u64::from(a < b));
         let difference = a.wrapping_sub(b);
         let z = (difference | guard).trailing_zeros();
-        // Selections by mask: the outcome is a coin's.
+        // Selections by mask: the outcome is random.
         let row = m0.wrapping_sub(m1);
         b ^= (a ^ b) & less;
         m1 ^= (m0 ^ m1) & less;

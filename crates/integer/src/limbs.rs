@@ -1,4 +1,4 @@
-//! Plain arithmetic on runs of 64-bit limbs, lowest first: what the types are made of, and the oracle of every faster kernel.
+//! Plain arithmetic on runs of 64-bit limbs, lowest first: the base of the types, and the oracle of every faster kernel.
 #![forbid(unsafe_code)]
 
 use core::cmp::Ordering;
@@ -25,7 +25,7 @@ pub fn compare(x: &[u64], y: &[u64]) -> Ordering {
     n.cmp(&m).then_with(|| x[..n].iter().rev().cmp(y[..m].iter().rev()))
 }
 
-/// x += y, over the length of x; gives the carry. y must not be longer than x.
+/// x += y, over the length of x; returns the carry. y must not be longer than x.
 #[inline]
 pub fn add(x: &mut [u64], y: &[u64]) -> bool {
     let mut carry = false;
@@ -42,7 +42,7 @@ pub fn add(x: &mut [u64], y: &[u64]) -> bool {
     carry
 }
 
-/// x -= y, over the length of x; gives the borrow. y must not be longer than x.
+/// x -= y, over the length of x; returns the borrow. y must not be longer than x.
 #[inline]
 pub fn sub(x: &mut [u64], y: &[u64]) -> bool {
     let mut borrow = false;
@@ -59,7 +59,7 @@ pub fn sub(x: &mut [u64], y: &[u64]) -> bool {
     borrow
 }
 
-/// x += y * factor over the length of y; gives the limb that is carried out.
+/// x += y * factor over the length of y; returns the limb carried out.
 #[inline]
 pub fn add_mul(x: &mut [u64], y: &[u64], factor: u64) -> u64 {
     let mut carry = 0;
@@ -69,7 +69,7 @@ pub fn add_mul(x: &mut [u64], y: &[u64], factor: u64) -> u64 {
     carry
 }
 
-/// x -= y * factor over the length of y; gives the limb that is borrowed.
+/// x -= y * factor over the length of y; returns the limb borrowed.
 #[inline]
 pub fn sub_mul(x: &mut [u64], y: &[u64], factor: u64) -> u64 {
     let mut carry = 0;
@@ -93,7 +93,7 @@ pub fn mul(x: &[u64], y: &[u64], out: &mut [u64]) {
     }
 }
 
-/// x <<= shift, over the length of x; bits that leave it are lost.
+/// x <<= shift, over the length of x; bits shifted out are lost.
 pub fn shift_left(x: &mut [u64], shift: usize) {
     let (limbs, bits) = (shift / 64, shift % 64);
     for i in (0..x.len()).rev() {

@@ -47,7 +47,7 @@ impl<const N: usize> Uint<N> {
         &mut self.limbs
     }
 
-    /// From bytes, highest first; nothing if the number does not fit. Leading zeros are allowed.
+    /// From bytes, highest first; `None` if the number does not fit. Leading zeros are allowed.
     #[must_use]
     pub fn from_be_bytes(bytes: &[u8]) -> Option<Uint<N>> {
         let mut x = Uint::ZERO;
@@ -61,7 +61,7 @@ impl<const N: usize> Uint<N> {
         Some(x)
     }
 
-    /// From bytes, lowest first; nothing if the number does not fit.
+    /// From bytes, lowest first; `None` if the number does not fit.
     #[must_use]
     pub fn from_le_bytes(bytes: &[u8]) -> Option<Uint<N>> {
         let mut x = Uint::ZERO;
@@ -103,7 +103,7 @@ impl<const N: usize> Uint<N> {
         }
     }
 
-    /// Bits up to the highest that is set.
+    /// Bits up to the highest set one.
     #[must_use]
     pub fn bits(&self) -> usize {
         limbs::bits(&self.limbs)
@@ -133,7 +133,7 @@ impl<const N: usize> Uint<N> {
         self.limbs[0] & 1 == 1
     }
 
-    /// Zeros below the lowest bit that is set; the width for 0.
+    /// Zeros below the lowest set bit; the width for 0.
     #[must_use]
     pub fn trailing_zeros(&self) -> usize {
         match self.limbs.iter().position(|&limb| limb != 0) {
@@ -142,7 +142,7 @@ impl<const N: usize> Uint<N> {
         }
     }
 
-    /// The same number in another width; nothing if it does not fit.
+    /// The same number in another width; `None` if it does not fit.
     #[must_use]
     pub fn try_resize<const M: usize>(&self) -> Option<Uint<M>> {
         let n = self.significant();
@@ -160,13 +160,13 @@ impl<const N: usize> Uint<N> {
         self.try_resize().expect("the number fits the width")
     }
 
-    /// The sum; nothing if it does not fit.
+    /// The sum; `None` if it does not fit.
     #[must_use]
     pub fn checked_add(mut self, other: &Uint<N>) -> Option<Uint<N>> {
         (!limbs::add(&mut self.limbs, &other.limbs)).then_some(self)
     }
 
-    /// The difference; nothing if it is negative.
+    /// The difference; `None` if it is negative.
     #[must_use]
     pub fn checked_sub(mut self, other: &Uint<N>) -> Option<Uint<N>> {
         (!limbs::sub(&mut self.limbs, &other.limbs)).then_some(self)
@@ -230,7 +230,7 @@ impl<const N: usize> Uint<N> {
     }
 }
 
-/// Shifted to the left; bits that leave the width are lost.
+/// Shifted left; bits beyond the width are lost.
 impl<const N: usize> Shl<usize> for Uint<N> {
     type Output = Uint<N>;
 
@@ -240,7 +240,7 @@ impl<const N: usize> Shl<usize> for Uint<N> {
     }
 }
 
-/// Shifted to the right.
+/// Shifted right.
 impl<const N: usize> Shr<usize> for Uint<N> {
     type Output = Uint<N>;
 

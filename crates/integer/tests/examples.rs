@@ -1,9 +1,9 @@
-//! The example runs, and refuses what it should.
+//! The example runs, and refuses bad input.
 #![cfg(not(miri))]
 
 use std::process::Command;
 
-/// What the example gives for A and B, if it has an answer. `cargo test` has built it beside this test.
+/// The example's answer for A and B, if it has one. `cargo test` has built it beside this test.
 fn inverse(a: &str, b: &str) -> Option<String> {
     let this = std::env::current_exe().expect("this test has a path");
     let built =

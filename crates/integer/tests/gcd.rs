@@ -50,7 +50,7 @@ fn gcd(a: &BigInt, b: &BigInt) -> BigInt {
     a
 }
 
-/// What is not as it must be, of Lehmer's reduction to `stop` bits; the second value says whether it gave up.
+/// The fault of Lehmer's reduction to `stop` bits, if any, and whether it gave up.
 fn partial_fault<L: Lane, const N: usize>(
     lane: L,
     a: &[u64; N],
@@ -94,7 +94,7 @@ fn partial_fault<L: Lane, const N: usize>(
 }
 
 fn rows_odd(rows: &[[BigInt; 2]; 2]) -> bool {
-    // Of an even number of steps the first row's factor of a is not negative.
+    // After an even number of steps the first row's factor of a is not negative.
     &rows[0][0] * &rows[1][1] < &rows[0][1] * &rows[1][0]
 }
 
@@ -116,7 +116,7 @@ fn adx() -> Option<Adx> {
     let there = is_x86_feature_detected!("bmi2")
         && is_x86_feature_detected!("adx")
         && is_x86_feature_detected!("bmi1");
-    // SAFETY: just looked at.
+    // SAFETY: just checked.
     there.then(|| unsafe { Adx::assume() })
 }
 
@@ -133,7 +133,7 @@ fn run<L: Lane>(lane: L, seed: u64, count: usize) {
         if b == [0; 8] {
             continue;
         }
-        // Half way, all the way, or anywhere.
+        // Halfway, all the way, or anywhere.
         let stop = [257, 0, 257, random.next() as usize % 512][i % 4];
         let (fault, up) = partial_fault(lane, &a, &b, stop);
         assert!(fault.is_none(), "{} of {:x?} and {:x?} to {stop} bits", fault.unwrap(), a, b);
@@ -199,7 +199,7 @@ fn the_checks_notice_a_wrong_lane() {
     struct Wrong;
     impl Lane for Wrong {
         fn div(self, a: u64, b: u64) -> (u64, u64) {
-            // A quotient that is 1 short where the remainder is of one residue in 64.
+            // A quotient that is 1 short for one of the remainder's residues modulo 64.
             let (q, r) = (a / b, a % b);
             if r & 63 == 5 && q > 1 { (q - 1, r) } else { (q, r) }
         }
@@ -221,8 +221,8 @@ fn the_checks_notice_a_wrong_lane() {
     assert!(partial > 100 && inverse > 10, "{partial} and {inverse} of 200");
 }
 
-/// Pairs that early versions of such code have got wrong: consecutive Fibonacci numbers (most steps), quotients that fill a
-/// window, numbers that differ in one bit, and pairs whose windows come out in the wrong order.
+/// Pairs that early versions got wrong: consecutive Fibonacci numbers (most steps), quotients that fill a window, numbers
+/// that differ in one bit, and pairs whose windows come out in the wrong order.
 #[test]
 fn hard_pairs_are_reduced() {
     fn hard<L: Lane>(lane: L) {
@@ -263,7 +263,7 @@ fn hard_pairs_are_reduced() {
     }
 }
 
-/// A second number that is short enough is where reducing ends, however far it lies below the first; one bit more and it goes on
+/// Reduction ends when the second number is short enough, however far it lies below the first. With one bit more it continues
 /// or gives up.
 #[test]
 fn what_is_short_enough_is_left_alone() {
@@ -292,7 +292,7 @@ fn what_is_short_enough_is_left_alone() {
     }
 }
 
-/// Numbers of one limb whose quotients are short and then long: what has been gathered must not overflow with the long one.
+/// Numbers of one limb whose quotients are short and then long: the product so far must not overflow with the long one.
 #[test]
 fn long_quotients_follow_short_ones() {
     fn follow<L: Lane>(lane: L) {
@@ -301,7 +301,7 @@ fn long_quotients_follow_short_ones() {
         for first in (0..6u64).step_by(step) {
             for second in (2..6u64).chain([0, 1]).step_by(step) {
                 for &q in long {
-                    // Built from the end: 1, q, then what the short quotients make of them.
+                    // Built from the end: 1, q, then the short quotients applied to them.
                     let (mut a, mut b) = (u128::from(q), 1);
                     for short in [second, first] {
                         if short > 0 {

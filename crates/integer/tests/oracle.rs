@@ -1,4 +1,4 @@
-//! Every operation against a bignum of other hands, on operands at the edges of carries and on skewed bit patterns.
+//! Every operation against another bignum library, on operands at the edges of carries and on skewed bit patterns.
 
 use core::cmp::Ordering;
 
@@ -16,7 +16,7 @@ impl Numbers {
         x ^ x >> 31
     }
 
-    /// Long runs of equal bits, and now and then plain randomness; of any length up to the width.
+    /// Long runs of equal bits, and sometimes plain randomness; of any length up to the width.
     fn skewed<const N: usize>(&mut self) -> Uint<N> {
         let mut limbs = [0; N];
         let bits = self.next() as usize % (64 * N + 1);
@@ -45,7 +45,7 @@ fn signed<const N: usize>(x: &Int<N>) -> BigInt {
     BigInt::from_biguint(if x.is_negative() { Sign::Minus } else { Sign::Plus }, big(x.magnitude()))
 }
 
-/// Both operands, with what they are made of, to every operation.
+/// Every operation on these operands, against the other library.
 fn check<const N: usize, const M: usize, const R: usize>(x: Uint<N>, y: Uint<M>) {
     let (a, b) = (big(&x), big(&y));
     assert_eq!(big(&x.times::<M, R>(&y)), &a * &b, "{x:?} * {y:?}");
@@ -150,7 +150,7 @@ fn bytes_lead_back_and_too_many_are_refused() {
     assert_eq!(Int::<1>::from_i64(-5).cmp(&Int::from_i64(-6)), Ordering::Greater);
 }
 
-/// Carries run on beyond a shorter operand, to the end and out of it.
+/// Carries continue beyond a shorter operand, to the end and out of it.
 #[test]
 fn shorter_operands_carry_on() {
     let mut numbers = Numbers(3);

@@ -1,4 +1,4 @@
-//! A file in chunks that are each verified before a byte of them is used.
+//! A file in chunks, each verified before any of its bytes is used.
 //!
 //! `cargo run -p lanework-magma --example file_chunks -- seal|open KEY IN OUT`, where KEY is a file of 32 random bytes.
 #![forbid(unsafe_code)]
@@ -18,7 +18,7 @@ fn run(verb: &str, key: &Path, from: &Path, to: &Path) -> Result<(), Failure> {
     let key: [u8; 32] = bytes.as_slice().try_into().map_err(|_| "the key is not 32 bytes long")?;
     let secret = Secret::Key(Zeroizing::new(key));
 
-    // What is written before a fault is authentic but not the whole, so it gets its name at the end.
+    // Output before a fault is authentic but incomplete, so the file gets its name only at the end.
     let partial = to.with_extension("partial");
     let reader = BufReader::new(File::open(from).map_err(|e| format!("{}: {e}", from.display()))?);
     let writer = File::create(&partial).map_err(|e| format!("{}: {e}", partial.display()))?;

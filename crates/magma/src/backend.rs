@@ -2,8 +2,8 @@
 //!
 //! Kernels are `unsafe fn` pointers because they assume the instruction set that their row in [`BACKENDS`] names, and
 //! take raw pointers because every mode works in place and from one buffer into another. They are reached only through
-//! `lanework_cpu::Backend::get`, which checks the features; the safe methods of [`Kernels`] rest on that and check the
-//! lengths. All kernels run in constant time for given lengths: keys, blocks, states and products are secret, the S-box
+//! `lanework_cpu::Backend::get`, which checks the features; the safe methods of [`Kernels`] rely on that and check the
+//! lengths. All kernels run in constant time for given lengths: keys, blocks, states and products are secret; the S-box
 //! set, the byte order, lengths and counters are public. Every kernel equals its description in terms of
 //! [`crate::internals::spec`].
 
@@ -29,7 +29,7 @@ pub(crate) mod portable;
 #[cfg(test)]
 mod tests;
 
-/// Lanes that a batch works on: independent messages, each with a key of its own.
+/// Lanes that a batch works on: independent messages, each with its own key.
 pub const LANES: usize = 128;
 
 /// A backend of Magma that this CPU can run.
@@ -40,7 +40,7 @@ impl Backends for Kernels {
     const BACKENDS: &'static [Backend<Kernels>] = BACKENDS;
 }
 
-/// An engine of a test's kernels.
+/// An engine with a test's kernels.
 #[cfg(test)]
 pub(crate) fn altered(name: &'static str, kernels: &'static Kernels) -> Engine {
     // SAFETY: tests take the kernels of a row that runs here; a replaced kernel enables no feature that this row lacks.
@@ -134,7 +134,7 @@ pub static BACKENDS: &[Backend<Kernels>] =
     };
 
 impl Kernels {
-    /// How many blocks of one key are worked on at once.
+    /// The number of blocks of one key that are worked on at once.
     #[must_use]
     pub const fn parallel(&self) -> usize {
         self.parallel

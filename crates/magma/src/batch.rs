@@ -1,18 +1,17 @@
 //! Many messages at once, each under its own key or all under one: for modes that are serial within a message, and for
 //! short messages.
 //!
-//! Every job is checked before the first byte of any job is written. A bad one is reported and left unchanged, and the
-//! others are done. Results have the order of the jobs.
+//! Every job is checked before the first byte of any job is written. A bad job is reported and left unchanged, and the
+//! others are done. Results are in the order of the jobs.
 //!
 //! Each message (each chain of it, where the IV is longer than a block) takes one of [`LANES`] lanes, which hold
 //! different keys, and all lanes step from block to block together. Jobs are sorted by length, the longest first, and
-//! processed in groups. The messages of a group then have about the same length, and the lanes that still run are
-//! always the first ones. Refilling a lane when it is free would save little (a group's cost is its sorted lengths'
-//! envelope) and would break the other lanes' runs at every change.
+//! processed in groups. The messages of a group then have about the same length, and the lanes still running are always
+//! the first ones. Refilling a free lane would save little (a group's cost is the envelope of its sorted lengths) and
+//! would interrupt the other lanes at every change.
 //!
 //! Every job counts against its key's [limits](crate::limits), in the order of the jobs, and is refused with
-//! [`Error::KeyExhausted`] beyond them. Opening counts authentic messages there, and forged ones on the account of
-//! refused messages.
+//! [`Error::KeyExhausted`] beyond them. Opening counts authentic messages there, and forged ones as refused messages.
 //!
 //! Lengths, S-boxes and the number of jobs are public; keys and data are not, and nothing here depends on them.
 #![forbid(unsafe_code)]
@@ -51,9 +50,9 @@ pub use serial::{CbcJob, CfbJob};
 /// One result for each job, in the jobs' order.
 pub type Outcomes = Vec<Result<(), Error>>;
 
-/// Where batches run: on a backend, and on some threads.
+/// Runs batches on a backend and on threads.
 ///
-/// The batch's backend runs, not the one that a job's key was made for.
+/// The batch's backend runs, not that of a job's key.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Batch<'t> {
     engine: Engine,
@@ -73,7 +72,7 @@ impl<'t> Batch<'t> {
         Batch { threads, ..self }
     }
 
-    /// The backend that runs.
+    /// The backend in use.
     #[must_use]
     pub const fn backend(&self) -> &'static str {
         self.engine.name()
@@ -103,7 +102,7 @@ impl<'t> Batch<'t> {
                 ready.push(Ready { job, outcome, shape });
             }
         }
-        // The S-box first, so that groups need not be mixed. Jobs in the right order already are not sorted again.
+        // By S-box first, so that groups are not mixed. Jobs already in order are not sorted again.
         ready.sort_unstable_by_key(|r| (r.shape.sbox as u8, Reverse(r.shape.steps)));
         let most = share(lanes, self.threads.count());
         let mut groups = Vec::with_capacity(lanes.div_ceil(most) + Sbox::ALL.len());
@@ -127,11 +126,11 @@ impl<'t> Batch<'t> {
 fn share(lanes: usize, threads: usize) -> usize {
     let groups = lanes.div_ceil(LANES).max(1);
     let groups = if groups < 4 * threads { groups.next_multiple_of(threads.max(1)) } else { groups };
-    // Kernels work on 16 lanes at least.
+    // Kernels work on at least 16 lanes.
     lanes.div_ceil(groups).next_multiple_of(16).clamp(16, LANES)
 }
 
-/// How many of the first jobs make a group of at most `most` lanes; at least one.
+/// The number of first jobs that make a group of at most `most` lanes; at least one.
 fn fitting<J: Job>(ready: &[Ready<'_, J>], most: usize) -> usize {
     let sbox = ready[0].shape.sbox;
     let mut lanes = 0;
@@ -147,7 +146,7 @@ fn fitting<J: Job>(ready: &[Ready<'_, J>], most: usize) -> usize {
 struct Shape {
     /// Lanes taken, at most [`LANES`]; none if there is nothing to do.
     lanes: usize,
-    /// Steps of the longest of its strands: what jobs are sorted by.
+    /// Steps of its longest strand; jobs are sorted by it.
     steps: usize,
     /// The S-box set of its key.
     sbox: Sbox,
@@ -179,8 +178,7 @@ struct Ready<'j, J> {
 struct Lanes {
     kernels: &'static Kernels,
     keys: Vec<Block>,
-    /// The address of the key in each lane. Keys are borrowed as long as these lanes live, so that one address is one
-    /// key.
+    /// The address of the key in each lane. Keys are borrowed as long as these lanes live, so an address identifies a key.
     holds: [usize; LANES],
     sbox: Sbox,
     order: ByteOrder,
@@ -201,7 +199,7 @@ impl Lanes {
         }
     }
 
-    /// Does a group.
+    /// Processes a group.
     fn run<'j, J: Job>(
         &mut self,
         group: &mut [Ready<'j, J>],
@@ -223,7 +221,7 @@ impl Lanes {
         }
     }
 
-    /// Blocks of one key that are worked on at once; no more than there are lanes, since a row whose best speed needs
+    /// Blocks of one key that are worked on at once. At most the number of lanes, since a kernel whose best speed needs
     /// more is nearly as fast with fewer.
     fn parallel(&self) -> usize {
         self.kernels.parallel().min(LANES)
@@ -270,7 +268,7 @@ fn add(data: &mut [u8], gamma: &[u8; 8]) {
     data.iter_mut().zip(gamma).for_each(|(d, g)| *d ^= g);
 }
 
-/// How many chains an IV makes, each of which is a lane.
+/// The number of chains of an IV; each is a lane.
 ///
 /// # Errors
 /// [`Error::NonceLength`] if it is not 1 to [`LANES`] whole blocks.

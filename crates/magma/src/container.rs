@@ -50,50 +50,50 @@ pub const MOST_CHUNKS: u64 = 1 << 24;
 /// The fewest iterations of PBKDF2 (RFC 9337, 7.1 allows no fewer).
 pub const FEWEST_ITERATIONS: u32 = 1000;
 
-/// The most iterations of PBKDF2: a header that asks for more is refused, so that it cannot occupy the reader.
+/// The most iterations of PBKDF2: a header with more is refused, so that it cannot occupy the reader.
 pub const MOST_ITERATIONS: u32 = 10_000_000;
 
 /// A fault of a container, or of the inputs for a new one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The data ends after so many bytes, within the header.
+    /// The data ends after this many bytes, within the header.
     HeaderEnds(usize),
     /// The first bytes are not a container's.
     Magic,
-    /// A version that is not read here.
+    /// An unsupported version.
     Version(u8),
-    /// A suite that is not read here.
+    /// An unsupported suite.
     Suite(u8),
-    /// A source of keys that is not known here.
+    /// An unknown source of keys.
     Source(u8),
-    /// A chunk size that is not a power of two between the smallest and the largest. For a header, its exponent's
-    /// power.
+    /// A chunk size that is not a power of two between the smallest and the largest. For a header, the power of two
+    /// that it encodes.
     ChunkSize(u64),
-    /// So many iterations of PBKDF2: out of bounds, or not 0 although there is no passphrase.
+    /// A number of iterations of PBKDF2 that is out of bounds, or not 0 although there is no passphrase.
     Iterations(u32),
     /// The container was made with a passphrase, and a key was given.
     NeedsPassphrase,
     /// The container was made with a key, and a passphrase was given.
     NeedsKey,
-    /// The header does not commit to this key or passphrase: it is another, or the header was changed.
+    /// The header does not commit to this key or passphrase: the secret is wrong, or the header was changed.
     WrongKey,
-    /// The chunk of this number is damaged, or it is not the chunk that belongs there.
+    /// The chunk of this number is damaged, or belongs elsewhere.
     Damaged {
         /// Its number, from 0.
         chunk: u64,
     },
-    /// The data ends within or before the chunk of this number; its rest looks like a damaged chunk.
+    /// The data ends within or before the chunk of this number; the rest looks like a damaged chunk.
     Torn {
         /// Its number.
         chunk: u64,
     },
-    /// The data ends cleanly after a chunk that is not the last: something is missing.
+    /// The data ends cleanly after a chunk that is not the last: chunks are missing.
     Truncated {
         /// The number of the first chunk that is missing.
         chunk: u64,
     },
-    /// The last chunk is there and whole, and more follows it.
+    /// The last chunk is whole, and more bytes follow it.
     Trailing {
         /// The last chunk's number.
         chunk: u64,
@@ -109,7 +109,7 @@ pub enum Error {
         /// The most bytes in chunks of this size.
         limit: u64,
     },
-    /// A chunk of `got` bytes, which its place does not take.
+    /// A chunk of `got` bytes, which does not fit its place.
     ChunkLength {
         /// The chunk's number.
         chunk: u64,
@@ -155,12 +155,12 @@ impl fmt::Display for Error {
             }
             Error::Trailing { chunk } => write!(f, "bytes follow the last chunk, number {chunk}"),
             Error::TooManyRefused { limit } => {
-                write!(f, "{limit} bytes of chunks were refused, and no more are looked at")
+                write!(f, "{limit} bytes of chunks were refused, and no more are opened")
             }
             Error::TooLong { limit } => {
                 write!(f, "longer than the {limit} bytes that one container may hold")
             }
-            Error::ChunkLength { chunk, got } => write!(f, "{got} bytes are no chunk for place {chunk}"),
+            Error::ChunkLength { chunk, got } => write!(f, "{got} bytes are not a chunk for place {chunk}"),
             Error::NoPlace => write!(f, "a place that this container has not given out"),
             Error::EmptyPassphrase => write!(f, "the passphrase is empty"),
         }

@@ -12,7 +12,7 @@ use crate::limits::Limits;
 pub enum Error {
     /// The key has this many bytes instead of 32.
     KeyLength(usize),
-    /// The initialisation vector or nonce has `got` bytes; the mode needs `want`, as a phrase.
+    /// The initialisation vector or nonce has `got` bytes; `want` describes the length that the mode needs.
     NonceLength {
         /// Bytes given.
         got: usize,
@@ -21,9 +21,9 @@ pub enum Error {
     },
     /// The top bit of an MGM nonce is set; it is reserved (RFC 9058, 4.1).
     NonceTopBit,
-    /// Data of this many bytes for a mode that takes whole blocks of 8 only.
+    /// Data of this many bytes for a mode that takes only whole blocks of 8.
     Unaligned(usize),
-    /// MGM with neither data nor associated data: its tag would help a forgery (RFC 9058, 6). Or IMIT's tag of an empty
+    /// MGM with neither data nor associated data, whose tag would help a forgery (RFC 9058, 6). Or IMIT's tag of an empty
     /// message, which does not depend on the key.
     EmptyMessage,
     /// More data than the mode allows in one message; the limit in bytes.
@@ -69,7 +69,7 @@ pub enum Error {
     Overlap,
     /// The operating system refused to start threads, for this reason.
     Threads(String),
-    /// A parameter outside its range, named.
+    /// A parameter outside its range, with its description.
     Parameter(&'static str),
 }
 

@@ -1,4 +1,4 @@
-//! The oracle, known answers, checks and bounds, for the tests and the laboratory. Not a part of the public interface.
+//! The oracle, known answers, checks and bounds, for the tests and the laboratory. Not part of the public interface.
 #![forbid(unsafe_code)]
 
 pub mod check;

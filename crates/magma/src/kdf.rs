@@ -1,8 +1,8 @@
 //! Keys from keys and from passphrases: the derivation functions of RFC 7836 over HMAC with Streebog (GOST R
 //! 34.11-2012), and PBKDF2 with the same hash (RFC 9337).
 //!
-//! The `streebog` package looks bytes up in tables. Unlike the rest of this crate, derivations therefore leak through
-//! the cache which table entries were read.
+//! The `streebog` package looks bytes up in tables. So, unlike the rest of this crate, derivations leak through the cache
+//! which table entries were read.
 #![forbid(unsafe_code)]
 
 use hmac::{Hmac, KeyInit, Mac};
@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 use crate::error::Error;
 
 /// Bytes of the stack below a caller of `hmac` and `pbkdf2`, where they leave copies of keys and of their pads. In the tests' build
-/// PBKDF2 uses 3,168; `tests/wiping.rs` looks for what is left.
+/// PBKDF2 uses 3,168; `tests/wiping.rs` looks for the remains.
 const STACK: usize = 8192;
 
 /// HMAC_GOSTR3411_2012_256 under a key. Wiped when dropped.
@@ -102,13 +102,13 @@ pub const FEWEST_ITERATIONS: u32 = 1000;
 /// is empty.
 pub fn pbkdf2(passphrase: &[u8], salt: &[u8], iterations: u32, out: &mut [u8]) -> Result<(), Error> {
     if iterations < FEWEST_ITERATIONS {
-        return Err(Error::Parameter("PBKDF2 takes 1000 iterations at least"));
+        return Err(Error::Parameter("PBKDF2 takes at least 1000 iterations"));
     }
     if salt.len() < 8 {
-        return Err(Error::Parameter("PBKDF2's salt has 8 bytes at least"));
+        return Err(Error::Parameter("PBKDF2's salt has at least 8 bytes"));
     }
     if out.is_empty() {
-        return Err(Error::Parameter("PBKDF2 makes one byte at least"));
+        return Err(Error::Parameter("PBKDF2 makes at least one byte"));
     }
     stretch(passphrase, salt, iterations, out);
     Ok(())

@@ -64,8 +64,8 @@ impl Kexp15 {
     }
 
     /// KImp15: the secret, if it was wrapped under these keys and this IV. Both keys are charged whether or not it is
-    /// authentic, because the check lies under the cipher. So a sender of forgeries can use the keys up. Refusals count
-    /// as well ([`crate::limits`]).
+    /// authentic, because the check is encrypted. So a sender of forgeries can use the keys up. Refusals count as well
+    /// ([`crate::limits`]).
     ///
     /// # Errors
     /// [`Error::NonceLength`]; [`Error::TooLong`]; [`Error::KeyExhausted`]; [`Error::TooManyRefused`];
@@ -82,7 +82,7 @@ impl Kexp15 {
         ctr.apply(&mut out)?;
         let (secret, mac) = out.split_at(wrapped.len() - OVERHEAD);
         check(&self.mac, iv, secret)?.verify(mac)?;
-        // The check's bytes stay behind the end of the vector, and are wiped with its whole capacity.
+        // The check's bytes stay beyond the vector's end, and are wiped with its whole capacity.
         out.truncate(wrapped.len() - OVERHEAD);
         Ok(out)
     }

@@ -48,8 +48,8 @@ impl Core {
         })
     }
 
-    /// Becomes another key of the same kind, in the same memory and on the same account. Words go to their places one
-    /// by one, through no copy on the stack.
+    /// Becomes another key of the same kind, in the same memory and on the same account. Words are written in place one
+    /// by one, without a copy on the stack.
     pub(crate) fn change(&mut self, key: &[u8; 32]) {
         let order = self.encrypt.order;
         for (word, bytes) in self.words.iter_mut().zip(key.as_chunks::<4>().0) {
@@ -68,7 +68,7 @@ impl Core {
         }
     }
 
-    /// The same key on the same account, in memory of its own.
+    /// The same key on the same account, in separate memory.
     fn another(&self) -> Arc<Core> {
         let Schedule { sbox, order, .. } = self.encrypt;
         let mut core = Core::without_a_key(sbox, order, self.engine, self.budget.clone());
@@ -78,7 +78,7 @@ impl Core {
         core
     }
 
-    /// A core to change: this one, or another in its place if it is shared.
+    /// A core to change: this one, or a copy in its place if it is shared.
     pub(crate) fn own(core: &mut Arc<Core>) -> &mut Core {
         if Arc::get_mut(core).is_none() {
             *core = core.another();
@@ -86,7 +86,7 @@ impl Core {
         Arc::get_mut(core).expect("nobody else has it")
     }
 
-    /// The same key under other limits, still counting together with its clones. Clones keep their limits.
+    /// The same key under other limits. It still counts together with its clones, which keep their limits.
     pub(crate) fn limit(&mut self, limits: Limits) {
         self.budget.set_limits(limits);
     }
@@ -126,7 +126,7 @@ pub(crate) use sealed::Sealed;
 
 /// A block cipher of this crate under a key: 8-byte blocks, 32-byte keys.
 pub trait Keyed: Sealed {
-    /// The backend that runs.
+    /// The backend in use.
     fn backend(&self) -> &'static str {
         self.core().engine.name()
     }
@@ -141,7 +141,7 @@ pub trait Keyed: Sealed {
         self.core().budget.limits()
     }
 
-    /// The bytes that the modes have put through this key and its clones.
+    /// The bytes that the modes have processed under this key and its clones.
     fn used(&self) -> u64 {
         self.core().budget.used()
     }
@@ -214,7 +214,7 @@ impl Magma {
         Magma(Core::new(key, Sbox::Z, ByteOrder::Big, engine))
     }
 
-    /// A key of unchecked length.
+    /// A key from a slice; its length is checked.
     ///
     /// # Errors
     /// [`Error::KeyLength`].
@@ -244,12 +244,12 @@ impl Gost28147 {
         Gost28147(Core::new(key, sbox, ByteOrder::Little, engine))
     }
 
-    /// The common part, shared: the key stays in memory until the last owner is gone.
+    /// The common part, shared: the key stays in memory until its last owner is dropped.
     pub(crate) fn share(&self) -> Arc<Core> {
         self.0.clone()
     }
 
-    /// A key of unchecked length.
+    /// A key from a slice; its length is checked.
     ///
     /// # Errors
     /// [`Error::KeyLength`].

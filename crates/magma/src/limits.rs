@@ -2,26 +2,25 @@
 //!
 //! A block of 64 bits is short: after q blocks under one key, a ciphertext in CTR, CBC, CFB or OFB differs from noise
 //! with an advantage of about q^2 / 2^65, and this crate processes 2^32 blocks in seconds. Every key therefore counts
-//! the bytes that the modes put through it, all clones together. It refuses a piece that exceeds its limit with
-//! [`Error::KeyExhausted`], and processes nothing of it. Modes that change their key themselves (CTR-ACPKM, OMAC-ACPKM,
-//! key meshing) charge the key that they were given for its own section only.
+//! the bytes that the modes process under it, all clones together. It refuses a piece that exceeds its limit with
+//! [`Error::KeyExhausted`], and processes none of it. Modes that change their key themselves (CTR-ACPKM, OMAC-ACPKM, key
+//! meshing) charge the given key only for its own section.
 //!
 //! # Forgeries
 //!
 //! Forged messages have their own account. Sealing never draws on it, so forgeries cannot use up the key for its owner.
 //! When [`Limits::REFUSED`] bytes have been refused, the key verifies and opens nothing more
-//! ([`Error::TooManyRefused`], before any decryption), and it still seals: agree on another key under it. Reaching the
-//! limit means that tags are being guessed, or that two sides do not share a key.
+//! ([`Error::TooManyRefused`], before any decryption). It still seals: agree on another key under it. Reaching the limit
+//! means that tags are being guessed, or that two sides do not share a key.
 //!
 //! A refused message counts with its associated data and data, and as [`Limits::LEAST_REFUSED`] bytes if it is shorter.
-//! The message that reaches the limit counts whole. Clones share the account. It lives as long as they do: a caller
-//! that makes a new key for each message (a leaf of a tree, a process for each file) must count refused messages
-//! itself.
+//! The message that reaches the limit counts in full. Clones share the account, which lives as long as they do. A caller
+//! that makes a new key for each message (a leaf of a tree, a process for each file) must count refused messages itself.
 //!
 //! Where the number comes from: RFC 9058, 6, bounds the chance of one forgery of l blocks after sealed messages of s
-//! blocks by 3(s + 4q + l + 3)^2 / 2^64 + 2 / 2^S, for q messages and tags of S bits. Several forgeries together have
-//! the sum of their blocks for l and the last term once for each; this is how RFC 9001, B.2, counts them for CCM, and
-//! no theorem of RFC 9058. 2^28 bytes are 2^25 blocks, as many as [`Limits::Rfc9227`] lets the key seal. With s = l =
+//! blocks by 3(s + 4q + l + 3)^2 / 2^64 + 2 / 2^S, for q messages and tags of S bits. For several forgeries, l is the
+//! sum of their blocks, and the last term counts once for each; this is how RFC 9001, B.2, counts them for CCM, not a
+//! theorem of RFC 9058. 2^28 bytes are 2^25 blocks, as many as [`Limits::Rfc9227`] lets the key seal. With s = l =
 //! 2^25 the first term is 2^-10.4, where sealing alone reaches 2^-12.4. As each refused message counts 256 bytes or
 //! more, there are at most 2^20 of them: the last term is 2^-43 for whole tags and 2^-11 for tags of 4 bytes.
 #![forbid(unsafe_code)]
@@ -62,7 +61,7 @@ impl Limits {
     /// [`Limits::Unlimited`].
     pub const REFUSED: u64 = 1 << 28;
 
-    /// The bytes that a refused message counts for at least.
+    /// The least number of bytes that a refused message counts as.
     pub const LEAST_REFUSED: u64 = 256;
 
     /// The longest ACPKM section: one key processes one section, and RFC 9227 (5) allows one Magma key 2^28 bytes. RFC
@@ -89,7 +88,7 @@ impl Limits {
         }
     }
 
-    /// The bytes of an ACPKM section where the caller does not say otherwise: 1 KiB (RFC 9189, 4.3.3).
+    /// The bytes of an ACPKM section unless the caller sets another number: 1 KiB (RFC 9189, 4.3.3).
     #[must_use]
     pub const fn section(self) -> usize {
         match self {
@@ -108,15 +107,15 @@ impl Refusals {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Whether a further message may be verified.
+    /// Whether another message may be verified.
     pub(crate) fn allow(&self, limit: u64) -> Result<(), Error> {
         if self.bytes() < limit || limit == u64::MAX { Ok(()) } else { Err(Error::TooManyRefused { limit }) }
     }
 
-    /// Counts a refused message of so many bytes.
+    /// Counts a refused message of this many bytes.
     pub(crate) fn count(&self, bytes: u64) {
         let more = |sum: u64| Some(sum.saturating_add(bytes.max(Limits::LEAST_REFUSED)));
-        // Relaxed: the count guards nothing but itself. The update always has a value, so that it cannot fail.
+        // Relaxed: the count guards nothing but itself. The update always has a value, so it cannot fail.
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 }
@@ -157,7 +156,7 @@ impl Budget {
         self.account.refused.bytes()
     }
 
-    /// Whether so many bytes are left.
+    /// Whether this many bytes are left.
     pub(crate) fn allows(&self, bytes: u64) -> Result<(), Error> {
         let limit = self.limits.bytes();
         match self.used().checked_add(bytes) {
@@ -166,7 +165,7 @@ impl Budget {
         }
     }
 
-    /// Takes `bytes` from what is left, all or nothing.
+    /// Takes `bytes` from the rest, all or nothing.
     pub(crate) fn spend(&self, bytes: u64) -> Result<(), Error> {
         let limit = self.limits.bytes();
         let within = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= limit);
@@ -177,13 +176,13 @@ impl Budget {
         }
     }
 
-    /// Whether a message of so many bytes may be opened at all, be it authentic or not.
+    /// Whether a message of this many bytes may be opened at all, authentic or not.
     pub(crate) fn may_open(&self, bytes: u64) -> Result<(), Error> {
         self.account.refused.allow(self.limits.refused())?;
         self.allows(bytes)
     }
 
-    /// Verifies a message of so many bytes, unless the key has refused too many; a refusal is counted.
+    /// Verifies a message of this many bytes, unless the key has refused too many; counts a refusal.
     pub(crate) fn judge(&self, bytes: u64, verify: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
         self.account.refused.allow(self.limits.refused())?;
         let verdict = verify();
@@ -241,7 +240,7 @@ mod tests {
         let limits = Limits::Custom { bytes: 100, section: 8 };
         let budget = Budget::new(limits);
         let clone = budget.clone();
-        // Short ones count as 256 bytes, the one that reaches the limit as a whole.
+        // Short messages count as 256 bytes; the one that reaches the limit counts in full.
         for refused in 1..=1000 {
             assert_eq!(budget.open(7, false), Err(Error::Refused));
             assert_eq!(clone.refused(), 256 * refused);
@@ -249,7 +248,7 @@ mod tests {
         assert_eq!(budget.open(Limits::REFUSED - 256_001, false), Err(Error::Refused));
         assert_eq!(budget.judge(0, || Ok(())), Ok(()), "a byte is left");
         assert_eq!(budget.open(1 << 29, false), Err(Error::Refused));
-        // No clone verifies any message any more, and sealing continues.
+        // No clone verifies another message, and sealing continues.
         let closed = Err(Error::TooManyRefused { limit: Limits::REFUSED });
         for budget in [&budget, &clone] {
             assert_eq!(budget.may_open(1), closed);

@@ -5,9 +5,9 @@
 //! it runs in the cipher's bulk kernels, in pieces that stay in the first-level cache, and the products are reduced
 //! once, at the end.
 //!
-//! Sealing counts associated data and data against the key's limits ([`crate::limits`]); opening counts authentic
-//! messages only, so forgeries cannot use the key up. Forgeries have their own account, whose end closes the key for
-//! opening but not for sealing.
+//! Sealing counts associated data and data against the key's limits ([`crate::limits`]); opening counts only authentic
+//! messages, so forgeries cannot use the key up. Forgeries count separately; beyond their limit the key opens nothing
+//! more but still seals.
 //!
 //! The caller must never repeat a nonce under one key (its top bit must be 0, RFC 9058, 4.1). The protocol fixes the
 //! length of the tag, hence the constructor. Opening checks the tag over the whole ciphertext before the first byte is
@@ -51,7 +51,7 @@ impl Nonce {
     /// A random nonce.
     ///
     /// # Errors
-    /// The generator's own.
+    /// The generator's errors.
     pub fn random<R: TryCryptoRng + ?Sized>(rng: &mut R) -> Result<Nonce, R::Error> {
         let mut bytes = [0; NONCE];
         rng.try_fill_bytes(&mut bytes)?;
@@ -109,7 +109,7 @@ impl Tag {
         Tag { bytes, length: length as u8 }
     }
 
-    /// The bytes, as many as the key's tag length says.
+    /// The tag's bytes.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
@@ -150,7 +150,7 @@ impl Mgm {
         Mgm::with_key(Magma::with(key, engine), tag)
     }
 
-    /// MGM over a cipher that has its key already.
+    /// MGM over a cipher that already has its key.
     ///
     /// # Errors
     /// [`Error::TagLength`] if `tag` is not 4 to 8.
@@ -179,7 +179,7 @@ impl Mgm {
         self.seal_inout(nonce, aad, data.into())
     }
 
-    /// Encrypts `input` into `output`, which is of the same length, and returns the tag.
+    /// Encrypts `input` into `output`, which has the same length, and returns the tag.
     ///
     /// # Errors
     /// [`Error::Lengths`], and those of [`Mgm::seal`]; nothing is changed then.
@@ -214,7 +214,7 @@ impl Mgm {
         self.open_inout(nonce, aad, data.into(), tag)
     }
 
-    /// Decrypts `input` into `output`, which is of the same length, if `tag` is right.
+    /// Decrypts `input` into `output`, which has the same length, if `tag` is right.
     ///
     /// # Errors
     /// [`Error::Lengths`], and those of [`Mgm::open`]; the output is zeros if the tag is wrong.
@@ -252,8 +252,8 @@ impl Mgm {
             short.crypt(data);
             return Ok(());
         }
-        // Two passes: a forgery then costs half and leaves no plaintext anywhere. The second reading costs nothing
-        // measurable against one pass over pieces.
+        // Two passes: a forgery then costs half and leaves no plaintext anywhere. The second reading has no measurable
+        // cost compared with one pass over pieces.
         let start = Start::new(core, nonce);
         let mut work = Work::new(core);
         work.absorb_message(start.hash, aad, data.get_in());
@@ -338,7 +338,7 @@ impl Mgm {
         if tag.len() == self.tag { Ok(()) } else { Err(Error::TagLength(tag.len())) }
     }
 
-    /// Whether a message of so many bytes is authentic, its tags compared in constant time. Charges the key if it is;
+    /// Whether a message of this many bytes is authentic, with tags compared in constant time. Charges the key if it is;
     /// counts the refusal and wipes `output` if it is not.
     fn judge(&self, bytes: u64, computed: &[u8; 8], tag: &[u8], output: &mut [u8]) -> Result<(), Error> {
         let verdict = self.core().budget.open(bytes, equal(&computed[..self.tag], tag));
@@ -379,7 +379,7 @@ fn pair<'i, 'o>(input: &'i [u8], output: &'o mut [u8]) -> Result<InOutBuf<'i, 'o
     InOutBuf::new(input, output).map_err(|_| lengths)
 }
 
-/// Blocks that so many bytes fill or begin. Messages are shorter than 2^29 bytes, so a `u32` holds it.
+/// Blocks that this many bytes fill or begin. Messages are shorter than 2^29 bytes, so a `u32` holds it.
 fn blocks(bytes: usize) -> u32 {
     bytes.div_ceil(8) as u32
 }

@@ -64,8 +64,8 @@ pub trait Stream {
     /// The mode's own errors, listed in its documentation. Neither the state nor the output has changed then.
     fn process(&mut self, data: InOutBuf<'_, '_, u8>) -> Result<(), Error>;
 
-    /// Whether the mode would take so many bytes more. Nothing is processed and no key is charged. For messages of
-    /// known length, before their first byte is released.
+    /// Whether the mode would take this many more bytes. Nothing is processed and no key is charged. Use it for messages
+    /// of known length, before their first byte is released.
     ///
     /// # Errors
     /// Those of [`Stream::process`] for a piece of this length.
@@ -92,7 +92,7 @@ pub trait Stream {
     /// does not touch it.
     ///
     /// # Errors
-    /// [`Error::Overlap`] where the two touch without being the same; [`Error::Parameter`] where one reaches beyond the
+    /// [`Error::Overlap`] where the two overlap without being the same; [`Error::Parameter`] where one reaches beyond the
     /// buffer; and as [`Stream::process`].
     fn apply_within(&mut self, buffer: &mut [u8], from: Range<usize>, to: usize) -> Result<(), Error> {
         let len =
@@ -126,7 +126,7 @@ pub(crate) fn xor(mut data: InOutBuf<'_, '_, u8>, with: &[u8]) {
     }
 }
 
-/// The same, `N` bytes at a time from `at` on. Returns where fewer are left.
+/// The same, `N` bytes at a time from `at` on. Returns the position where fewer are left.
 #[inline(always)]
 fn xor_by<const N: usize>(data: &mut InOutBuf<'_, '_, u8>, with: &[u8], mut at: usize) -> usize {
     while at + N <= with.len() {
@@ -144,7 +144,7 @@ pub(crate) fn xor_into(x: &mut [u8], y: &[u8]) {
     x.iter_mut().zip(y).for_each(|(x, y)| *x ^= y);
 }
 
-/// x ^= y, one block, and in registers: the next load of a block that was stored byte by byte waits for all its bytes.
+/// x ^= y, one block, in registers: a load of a block that was stored byte by byte waits for all its bytes.
 #[inline(always)]
 pub(crate) fn xor_block(x: &mut [u8; BLOCK], y: &[u8; BLOCK]) {
     *x = (u64::from_ne_bytes(*x) ^ u64::from_ne_bytes(*y)).to_ne_bytes();
@@ -180,7 +180,7 @@ pub(crate) fn whole_blocks(len: usize) -> Result<(), Error> {
     if len.is_multiple_of(BLOCK) { Ok(()) } else { Err(Error::Unaligned(len)) }
 }
 
-/// Whether a key may process so many bytes more, for modes that take any length.
+/// Whether a key may process this many more bytes, for modes that take any length.
 fn within_limits(key: &impl Keyed, bytes: u64) -> Result<(), Error> {
     key.core().budget.allows(bytes)
 }

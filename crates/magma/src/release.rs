@@ -1,8 +1,8 @@
 //! The three answers that become public besides ciphertexts and tags. Every other value that a branch or an address
 //! depends on is public from the start; `leaks` shows that.
 //!
-//! The questions are whether a tag or a commitment is the right one, whether KExp15's two keys are the same, and
-//! whether padding is in order.
+//! The answers tell whether a tag or a commitment is right, whether KExp15's two keys are the same, and whether padding
+//! is valid.
 #![forbid(unsafe_code)]
 
 use core::hint::black_box;

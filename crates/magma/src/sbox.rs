@@ -33,7 +33,7 @@ pub enum Sbox {
 /// Row i substitutes bits 4i to 4i+3 of the word.
 pub type Rows = [[u8; 16]; 8];
 
-/// Unknown name or object identifier of a substitution set.
+/// An unknown name or object identifier of a substitution set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownSbox(pub String);
 
@@ -179,7 +179,7 @@ mod tests {
         }
     }
 
-    /// The parameter's own encoding: a nibble for each row, in the order of the entries.
+    /// The parameter set's encoding: a nibble for each row, in the order of the entries.
     #[test]
     fn the_rows_are_those_of_rfc_4357_and_rfc_7836() {
         let encodings = [

@@ -49,15 +49,15 @@ impl ByteOrder {
     }
 }
 
-/// A key in one direction. Kernels use nothing else of a key: both directions, both byte orders and all S-boxes run
-/// through the same code. Wiped when dropped.
+/// A key in one direction. Kernels use nothing else of a key: both directions, both byte orders and all S-boxes share the
+/// same code. Wiped when dropped.
 #[derive(Clone)]
 #[repr(C, align(64))]
 pub(crate) struct Schedule {
     /// The round keys in the order of use.
     pub(crate) rounds: [u32; 32],
     /// Rounds that take K1 to K8 in rising order before the falling ones begin: 24 for encryption, 8 for decryption.
-    /// Kernels with data for each word of the key instead of each round find the word by it.
+    /// Kernels with data for each word of the key, not for each round, use it to find the word.
     pub(crate) rising: usize,
     pub(crate) sbox: Sbox,
     pub(crate) order: ByteOrder,
@@ -85,7 +85,7 @@ impl Schedule {
     }
 }
 
-/// The word of the key that round r uses, of a schedule with so many [`rising`](Schedule::rising) rounds.
+/// The word of the key for round r, in a schedule with this many [`rising`](Schedule::rising) rounds.
 pub(crate) const fn word(r: usize, rising: usize) -> usize {
     if r < rising { r % 8 } else { 7 - r % 8 }
 }

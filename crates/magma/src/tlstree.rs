@@ -113,7 +113,7 @@ impl TlsTree {
     /// The key of record `number`.
     ///
     /// # Errors
-    /// [`Error::SequenceOverflow`] if the suite does not allow so many records.
+    /// [`Error::SequenceOverflow`] if the suite does not allow this many records.
     pub fn key(&mut self, number: u64) -> Result<&[u8; 32], Error> {
         if number > self.suite.last() {
             return Err(Error::SequenceOverflow { last: self.suite.last() });
@@ -130,13 +130,12 @@ impl TlsTree {
         &self.tree.leaf
     }
 
-    /// The cipher of record `number`, made anew only when its key is another than the last record's. `engine` counts
-    /// then. A key counts processed and refused bytes ([`crate::limits`]) while it is the last record's. TLS ends a
-    /// connection at the first refused record. Protocols that continue, as DTLS does, must count refused records over
-    /// all keys.
+    /// The cipher of record `number`. It is made again, on `engine`, only when its key differs from the last record's. A
+    /// key counts processed and refused bytes ([`crate::limits`]) while it is the last record's. TLS ends a connection at
+    /// the first refused record. Protocols that continue, as DTLS does, must count refused records over all keys.
     ///
     /// # Errors
-    /// [`Error::SequenceOverflow`] if the suite does not allow so many records.
+    /// [`Error::SequenceOverflow`] if the suite does not allow this many records.
     pub fn cipher(&mut self, number: u64, engine: Engine) -> Result<&Magma, Error> {
         let mut key = Zeroizing::new([0; 32]);
         key.copy_from_slice(self.key(number)?);
@@ -210,14 +209,14 @@ impl EspTree {
     /// The most bytes that one leaf key may protect (RFC 9227, 5).
     pub const BUDGET: u64 = 1 << 28;
 
-    /// A transform key: the root's 32 bytes and 4 bytes of salt (RFC 9227, 4.4).
+    /// A tree under a transform key: the root's 32 bytes and 4 bytes of salt (RFC 9227, 4.4).
     #[must_use]
     pub fn new(transform: &[u8; 36]) -> EspTree {
         let (root, salt) = transform.split_at(32);
         EspTree { tree: Tree::new(root), salt: [salt[0], salt[1], salt[2], salt[3]] }
     }
 
-    /// K_msg, the key of a packet. A forger chooses the path of a packet, and with it a key with an empty account.
+    /// K_msg, the key of a packet. A forger can choose a packet's path, and with it a key that has counted nothing yet.
     /// Count refused packets over all paths, and agree on another root when there are too many (RFC 9227, 5).
     pub fn key(&mut self, path: EspPath) -> &[u8; 32] {
         let seeds = [u64::from(path.i1), u64::from(path.i2), u64::from(path.i3)].map(u64::to_be_bytes);

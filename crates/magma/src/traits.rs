@@ -1,5 +1,5 @@
 //! The RustCrypto project's traits: code that is generic over a block cipher, a stream cipher, a MAC or an AEAD works
-//! with this crate, in bulk at its full speed.
+//! with this crate, at full speed in bulk.
 //!
 //! | trait | type |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | `aead::AeadInOut` | [`MagmaMgm`] |
 //! | `digest::Mac` | [`MagmaOmac`] |
 //!
-//! The natural line of a stream cipher:
+//! A stream cipher:
 //!
 //! ```
 //! use cipher::{KeyIvInit, StreamCipher};
@@ -26,8 +26,8 @@
 //! # assert_eq!(&data, b"a message");
 //! ```
 //!
-//! And of an AEAD, with a nonce that MGM takes. Half of all arrays of 8 bytes have the top bit set, which it refuses;
-//! [`Nonce`](crate::mgm::Nonce) never has:
+//! An AEAD. MGM refuses nonces whose top bit is set, which are half of all arrays of 8 bytes;
+//! [`Nonce`](crate::mgm::Nonce) never has it set:
 //!
 //! ```
 //! use aead::{Aead, KeyInit, Payload};

@@ -218,7 +218,7 @@ fn a_stream_cipher_seeks_and_stops_where_ctr_does() {
         StreamCipherSeek::seek(&mut ctr, 17u32);
         ctr.write_keystream(&mut keystream);
         assert!(keystream.iter().zip(&sealed[17..]).zip(&message[17..]).all(|((k, c), m)| k ^ c == *m));
-        // The last byte, and no further one.
+        // The last byte, and no more.
         let end = 1u64 << 35;
         ctr.try_seek(end - 3).expect("before the end");
         let mut rest = [7; 4];

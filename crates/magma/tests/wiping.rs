@@ -2,8 +2,8 @@
 //! the order of the rounds remain on the stack, in thread-local memory, on the heap (freed or kept) or in the vector
 //! registers.
 //!
-//! Not looked for: a backend's own layouts of a key (bit and byte planes), keystream, and messages. `cargo test -p
-//! lanework-magma --test wiping -- --nocapture` prints the operations of every backend.
+//! The test does not look for a backend's own layouts of a key (bit and byte planes), keystream, and messages. `cargo
+//! test -p lanework-magma --test wiping -- --nocapture` prints the operations of every backend.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 use std::arch::asm;
@@ -30,7 +30,7 @@ fn key() -> [u8; 32] {
     std::array::from_fn(|i| (i * 151 + 77) as u8)
 }
 
-/// The secrets by kind: the key as it came, and its words as numbers in memory, as schedules hold them. (Under 28147-89's byte
+/// The secrets by kind: the key's bytes, and its words as numbers in memory, as schedules hold them. (Under 28147-89's byte
 /// order these are the key's own bytes.)
 fn secrets() -> [(&'static str, Vec<u8>); 3] {
     let bytes = key();
@@ -45,7 +45,7 @@ fn needles() -> Needles {
     Needles::new(secrets.iter().map(|(kind, bytes)| (*kind, &bytes[..], 8)))
 }
 
-/// What is done with a key that is made for it and dropped after it. The key's bytes are the caller's.
+/// Operations, each with a key that is made for it and dropped after it. The caller owns the key's bytes.
 type Operation = (&'static str, fn(&[u8; 32], Engine, &mut [u8]));
 
 const OPERATIONS: [Operation; 15] = [
@@ -155,7 +155,7 @@ fn nothing_of_a_key_is_left_on_any_backend() {
     assert!(left.is_empty(), "left behind:\n{}", left.join("\n"));
 }
 
-// The scanner itself: a copy planted in each place, of each kind of secret, must be found there.
+// The scanner itself: it must find a planted copy of each kind of secret in each place.
 
 fn plant_each(plant: impl Fn(&[u8]) + Send + Sync, place: impl Fn(&Found) -> Option<&'static str>) {
     let (needles, key) = (needles(), key());

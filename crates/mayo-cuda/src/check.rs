@@ -112,7 +112,7 @@ pub fn known_answers(gpu: &Gpu, params: &'static Params, depth: Depth) -> Row {
     row
 }
 
-/// The first `count` records of a set's response file, made on the device alone.
+/// The first `count` records of a set's response file, made only on the device.
 fn records(gpu: &Gpu, params: &'static Params, count: usize) -> Result<Vec<Record>, String> {
     let mut inputs = Inputs { params, keys: Vec::new(), messages: Vec::new(), randomizers: Vec::new() };
     let mut seeds = Vec::new();
@@ -203,11 +203,7 @@ fn batch(gpu: &Gpu, params: &'static Params, count: usize, row: &mut Row) -> Res
     let (same, firsts) = (vec![public[0].clone(); count], vec![0; count]);
     let verifying = gpu.expand_public(&public[..few.len()])?;
     row.case(verifying.multiply() == gpu.options().multiply, || {
-        format!(
-            "keys lie as {:?} has them where {:?} was asked for",
-            verifying.multiply(),
-            gpu.options().multiply
-        )
+        format!("keys are laid out for {:?}, not for {:?}", verifying.multiply(), gpu.options().multiply)
     });
     for (what, verifiers) in [
         ("verdicts with compact keys", GpuVerifiers::Each(&same)),
@@ -221,7 +217,7 @@ fn batch(gpu: &Gpu, params: &'static Params, count: usize, row: &mut Row) -> Res
 }
 
 /// [`agreement`] in each of the device's other modes, a row for each; unsupported modes are skipped with the reason.
-/// Separate from [`run`], since a device that fails in one mode is not used any more at all.
+/// Separate from [`run`], since a device that fails in one mode is no longer used at all.
 pub fn forms(gpu: &Gpu, params: &'static Params, depth: Depth, each: &mut dyn FnMut(Row)) {
     for (what, expand, multiply) in FORMS {
         let gpu = gpu.with(Options { expand, multiply, ..*gpu.options() });

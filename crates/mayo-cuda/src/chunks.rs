@@ -41,13 +41,13 @@ pub(super) struct Wanted {
     set: usize,
     job: Job,
     plan: Plan,
-    /// Before memory was found to be short.
+    /// As planned, before memory was found to be short.
     capacity: usize,
     slots: usize,
     streams: usize,
 }
 
-/// The lanes of a device's last batch of each job, cleared of secrets: to make them takes as long as thousands of operations.
+/// The lanes of a device's last batch of each job, cleared of secrets: making them takes as long as thousands of operations.
 #[derive(Debug, Default)]
 pub(super) struct Kept(Mutex<Vec<(Wanted, Vec<Lane>)>>);
 
@@ -73,13 +73,13 @@ impl Kept {
         }
     }
 
-    /// Frees them all, so that their memory is there for something else; whether there were any.
+    /// Frees them all, so that their memory is free for something else; returns whether there were any.
     pub(super) fn release(&self) -> bool {
         let all = std::mem::take(&mut *self.all());
         !all.is_empty()
     }
 
-    /// What `make` makes, if need be in the memory of all that is kept.
+    /// What `make` makes. If it lacks memory, everything kept is freed and `make` is tried again.
     pub(super) fn or_release<T>(&self, make: impl Fn() -> Result<T, DeviceError>) -> Result<T, DeviceError> {
         make().or_else(|e| if e.is_memory() && self.release() { make() } else { Err(e) })
     }
@@ -178,7 +178,7 @@ impl Gpu {
         tally: &mut Tally,
     ) -> Result<Vec<Lane>, DeviceError> {
         let &Wanted { job, plan, mut capacity, slots, streams, .. } = wanted;
-        // Sizes that certainly do not fit are not tried; memory that other programs take meanwhile is found out below.
+        // Sizes that certainly do not fit are not tried; memory that other programs take meanwhile is detected below.
         let room = || self.device.memory().map(|memory| memory.free as usize / streams);
         let (bytes, matrices) = (bytes_each(kernels.params, job), matrices(kernels.params, job, plan));
         let takes = |capacity: usize| capacity * bytes + capacity.min(slots) * matrices;
@@ -239,7 +239,7 @@ impl Gpu {
         // A lane's chunks, until there are no more; its thread packs and unpacks while other lanes compute.
         let all_of = |mut lane: Lane| -> Result<(Lane, Tally), DeviceError> {
             let mut tally = Tally::default();
-            // Where a result was wrong, this device is not used any more.
+            // After a wrong result, this device is no longer used.
             while !stop.load(Ordering::Relaxed) && !self.device.is_dead() {
                 let next = chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
                 let Some((start, to)) = next else { break };

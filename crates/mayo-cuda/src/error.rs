@@ -1,4 +1,4 @@
-//! Errors of what the CPU does not take over.
+//! Errors of operations that the CPU does not take over.
 #![forbid(unsafe_code)]
 
 use lanework_cuda::Error as DeviceError;
@@ -12,7 +12,7 @@ pub enum GpuError {
     /// The device's error: among others lack of memory, stack or heap, and [`lanework_cuda::Error::NoKernel`] for a set
     /// whose matrices are too large for a stack.
     Device(DeviceError),
-    /// The device cannot do it, or is not used for this set any more: why.
+    /// Why the device cannot do it, or is no longer used for this set.
     Unusable(String),
 }
 

@@ -16,7 +16,7 @@ use super::{
 
 /// Devices over which batches are split, each with its own thread, and the CPU beside them.
 ///
-/// A batch is cut into one piece for each live device, by its weight, and the CPU's share behind them. Results do not
+/// A batch is cut into one piece for each live device, by its weight, and the CPU's share after them. Results do not
 /// depend on the cut: randomness is drawn before it, and the CPU computes the operations that a device cannot. Batches
 /// below the break-even go to the CPU whole.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ fn multiprocessors(gpus: &[Gpu]) -> Vec<f64> {
 }
 
 impl Fleet {
-    /// The devices of these numbers; all devices if there are none.
+    /// The devices with these numbers; all devices if there are none.
     ///
     /// # Errors
     /// The error of `lanework_cuda` for an unavailable device.

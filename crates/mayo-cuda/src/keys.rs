@@ -41,12 +41,12 @@ impl GpuSigningKeys {
     pub const fn params(&self) -> &'static Params {
         self.params
     }
-    /// How many.
+    /// The number of keys.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.keys.len()
     }
-    /// Whether there are none, which does not happen.
+    /// Whether there are no keys, which does not happen.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.keys.is_empty()
@@ -75,12 +75,12 @@ impl GpuVerifyingKeys {
     pub const fn params(&self) -> &'static Params {
         self.params
     }
-    /// How many.
+    /// The number of keys.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.keys.len()
     }
-    /// Whether there are none, which does not happen.
+    /// Whether there are no keys, which does not happen.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.keys.is_empty()

@@ -1,4 +1,4 @@
-//! Batches of MAYO signatures on CUDA devices; experimental, since the kernels have run on one card alone, an H100.
+//! Batches of MAYO signatures on CUDA devices; experimental, since the kernels have run on only one card, an H100.
 //!
 #![doc = include_str!("../README.md")]
 
@@ -70,7 +70,7 @@ pub struct Options {
     pub cpu_share: f64,
     /// Threads of the CPU; 0 for all.
     pub cpu_threads: usize,
-    /// One public key in so many, and at least one of each batch, is computed on the CPU too. 0 for none.
+    /// One public key in this many, and at least one of each batch, is computed on the CPU too. 0 for none.
     pub spot_check: usize,
 }
 
@@ -90,7 +90,7 @@ impl Default for Options {
     }
 }
 
-/// Where a batch was computed, and its faults.
+/// Where a batch was computed, and what went wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Operations whose result is the device's.
@@ -161,12 +161,12 @@ impl Gpu {
         &self.options
     }
 
-    /// Uses it otherwise from here on.
+    /// Changes how it is used from here on.
     pub fn set_options(&mut self, options: Options) {
         self.options = options;
     }
 
-    /// The same device with the kernels that have passed their self-tests, used otherwise.
+    /// The same device with the kernels that have passed their self-tests, with other options.
     #[must_use]
     pub fn with(&self, options: Options) -> Gpu {
         Gpu {

@@ -26,7 +26,7 @@ pub enum Multiply {
 }
 
 impl Multiply {
-    /// What keys are expanded for on a card where this is asked for.
+    /// What keys are expanded for on a card if this is requested.
     pub(super) fn used_on(self, card: &Card) -> Multiply {
         if self.on(card).is_ok() { self } else { Multiply::Masks }
     }
@@ -39,7 +39,7 @@ impl Multiply {
         let (major, minor) = card.capability;
         match self {
             Multiply::Bits if !(8..10).contains(&major) => Err(format!(
-                "products of bits need tensor cores that have them (compute capability 8.0 to 9.x), and {} is of {major}.{minor}",
+                "products of bits need tensor cores that have them (compute capability 8.0 to 9.x), but {} has {major}.{minor}",
                 card.name
             )),
             _ => Ok(()),

@@ -37,12 +37,12 @@ pub enum GpuVerifiers<'a> {
     Of(&'a GpuVerifyingKeys, &'a [usize]),
 }
 
-/// Copies equal pieces behind one another.
+/// Copies equal pieces one after another.
 fn pack<'a>(to: &mut [u8], each: usize, from: impl Iterator<Item = &'a [u8]>) {
     to.chunks_exact_mut(each).zip(from).for_each(|(to, from)| to.copy_from_slice(from));
 }
 
-/// Digests, of messages that are not hashed yet; on the CPU.
+/// Hashes the messages that are not hashed yet, on the CPU.
 pub(super) fn digests<'a>(
     cpu: Engine,
     params: &Params,

@@ -1,4 +1,4 @@
-//! The batch size from which a device pays, and the shares of device and CPU. The caller measures the times.
+//! The batch size from which a device pays off, and the shares of device and CPU. The caller measures the times.
 #![forbid(unsafe_code)]
 
 use super::Options;
@@ -59,7 +59,7 @@ impl Pace {
         if both > 0.0 { each / both } else { 0.0 }
     }
 
-    /// `options` with the break-even and share of these times; a device that never pays gets no batch.
+    /// `options` with the break-even and share of these times; a device that never pays off gets no batch.
     #[must_use]
     pub fn picked(&self, options: Options, together: bool) -> Options {
         let break_even = self.break_even().unwrap_or(usize::MAX);

@@ -24,7 +24,7 @@ const KINDS: [&str; 4] = ["secret seeds", "randomizers", "O", "vinegar vectors"]
 /// The number of kinds that reach pinned memory: the host's inputs.
 const GIVEN: usize = 2;
 
-/// Secrets in freed memory of the device, and of the host's where it was pinned. The device is opened anew; no other
+/// Searches freed memory of the device, and freed pinned memory of the host, for secrets. The device is opened anew; no other
 /// user in this process may hold it, or the context is not fresh. A kind of secret that is not found even without
 /// overwriting counts as skipped.
 #[must_use]

@@ -16,7 +16,7 @@ pub enum Ring {
     Cache,
     /// The whole chunk: one launch of each kernel, and every matrix goes through the device's memory.
     Whole,
-    /// So many on each stream, at least one.
+    /// This many on each stream, at least one.
     Operations(usize),
 }
 

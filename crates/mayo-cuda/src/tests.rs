@@ -376,15 +376,15 @@ fn secrets_are_cleared_on_the_device() {
     drop(gpu);
     let freed = control.freed();
     assert!(freed.iter().filter(|f| f.secret && f.zero && f.bytes > 1000).count() > 10);
-    assert!(freed.iter().all(|f| !f.secret || f.zero), "a secret buffer was freed as it was");
+    assert!(freed.iter().all(|f| !f.secret || f.zero), "a secret buffer was freed without clearing");
     let secret = ["mayo_keygen", "mayo_sign", "mayo_solve", "mayo_lower"];
     let launched = control.launched();
     for name in secret {
         assert!(launched.iter().any(|l| l.kernel.starts_with(name)), "{name} ran");
         let left = launched.iter().filter(|l| l.kernel.starts_with(name)).map(|l| l.left).max();
-        assert_eq!(left, Some(0), "{name} leaves shared memory as it was");
+        assert_eq!(left, Some(0), "{name} does not clear shared memory");
     }
-    // The check is one: verification, of public data, clears nothing.
+    // The check can fail: verification, of public data, clears nothing.
     assert!(launched.iter().any(|l| l.kernel.starts_with("mayo_verify") && l.left > 0));
 }
 

@@ -21,7 +21,7 @@ use crate::launch::threads::{Strings, bytes, run};
 /// The place of a thread's matrices and working memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadMemory {
-    /// On its stack, which is 512 KiB at most: for the smaller sets only. A device reserves as much for every thread
+    /// On its stack, which is 512 KiB at most: for the smaller sets only. A device reserves that much for every thread
     /// that it can hold at once, for any launch, and may refuse.
     Stack,
     /// On the device's heap.
@@ -53,7 +53,7 @@ impl ThreadLaunch {
 /// A batch's time on the device. Meaningless in emulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ThreadTimes {
-    /// All launches, one behind the other; copies are not in it.
+    /// All launches, one after the other, without copies.
     pub time: Duration,
     /// Launches.
     pub launches: usize,
@@ -85,7 +85,7 @@ struct Buffers {
     cycles: Buffer<u64>,
 }
 
-/// Copies equal pieces behind one another.
+/// Copies equal pieces one after another.
 fn packed<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Zeroizing<Vec<u8>> {
     let pieces: Vec<&[u8]> = pieces.collect();
     Zeroizing::new(pieces.concat())
@@ -144,7 +144,7 @@ impl GpuThreads {
         })
     }
 
-    /// Runs the kernel and gives its flags.
+    /// Runs the kernel and returns its flags.
     fn run(
         &self,
         what: &str,

@@ -37,7 +37,7 @@ fn run(key: &str, files: &[String]) -> Result<bool, Failure> {
         let bytes = fs::read(&beside).map_err(|e| format!("{beside}: {e}"))?;
         signatures.push(Signature::from_bytes(params, &bytes).map_err(|e| format!("{beside}: {e}"))?);
     }
-    // One key for all: what depends on it alone is computed once.
+    // One key for all: what depends only on it is computed once.
     let verifying = VerifyingKey::new(engine, &public);
     let verdicts = verify_digests(Verifiers::One(&verifying), &digests, &signatures, Threads::Own(0))?;
     for (name, verdict) in files.iter().zip(&verdicts) {

@@ -5,7 +5,7 @@
 //!
 //! * *elements*: one field element per byte, in the low nibble, the high one 0;
 //! * *m-vector*: m elements packed two to a byte, low nibble first: `m_bytes` bytes, without padding between vectors;
-//! * *padded m-vector*: the same in `stride` = `m_bytes` rounded up to 64 bytes, zero behind the last element;
+//! * *padded m-vector*: the same in `stride` = `m_bytes` rounded up to 64 bytes, zero after the last element;
 //! * P: the m-vectors of P1 then P2 as expanded, followed by at least `SLACK` readable bytes of any value.
 //!
 //! Kernels are `unsafe fn` pointers because they assume the instruction set that their row in [`BACKENDS`] names. They
@@ -39,8 +39,8 @@ pub(crate) mod sponge;
 /// A parameter set as a type, which kernels are compiled for.
 ///
 /// # Safety
-/// The sizes must be a specification's: kernels place what they read and write by them. So n > o > 0, m is even and at most
-/// 142, k at most 12, and the schedule has each of its pairs of numbers below k once. They must be the same whenever they
+/// The sizes must be a specification's: kernels place their reads and writes by them. So n > o > 0, m is even and at most
+/// 142, k at most 12, and the schedule has each of its pairs of numbers below k once. They must be the same every time they
 /// are asked for. Tests must have compared the kernels with the specification for these sizes.
 pub unsafe trait SetSpec: 'static {
     /// The sizes.
@@ -52,7 +52,7 @@ unsafe impl<P: ParameterSet> SetSpec for P {
     const SIZES: &'static Sizes = P::PARAMS.sizes();
 }
 
-/// Bytes that kernels may read, but not use, behind P, P3 and lambda.
+/// Bytes that kernels may read, but not use, after P, P3 and lambda.
 pub const SLACK: usize = 128;
 
 /// The symmetric kernels of one backend.
@@ -104,7 +104,7 @@ impl Expand {
         unsafe { (self.shake256)(parts, out) }
     }
 
-    /// Absorbs whole blocks of SHAKE256 into `state`, with the permutation behind each; secret data, constant time for
+    /// Absorbs whole blocks of SHAKE256 into `state`, with the permutation after each; secret data, constant time for
     /// given lengths.
     pub(crate) fn shake256_absorb(&self, state: &mut [u64; 25], blocks: &[u8]) {
         // SAFETY: as above.
@@ -314,10 +314,10 @@ pub static BACKENDS: &[Backend<Kernels>] =
     };
 
 impl SetKernels {
-    /// The same with other products for compact keys, which need so many blocks of scratch.
+    /// The same with other products for compact keys, which need that many blocks of scratch.
     ///
     /// # Safety
-    /// The kernels must do what their operands' types say for the same sizes, within so much scratch, and need no feature that
+    /// The kernels must do what their operands' types say for the same sizes, within that much scratch, and need no feature that
     /// the others do not.
     #[must_use]
     pub const unsafe fn with_products(

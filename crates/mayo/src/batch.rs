@@ -4,7 +4,7 @@
 //! the work starts, so that a batch with a seeded generator gives the same signatures on any number of threads.
 //!
 //! A thread takes a group of neighbouring items, as many as its backend hashes side by side, and fewer where another
-//! thread would have none. Results are those of the single calls. A group's secrets stay in the thread's workspace
+//! thread would otherwise have none. Results are those of the single calls. A group's secrets stay in the thread's workspace
 //! until its last item is done.
 #![forbid(unsafe_code)]
 
@@ -194,8 +194,8 @@ pub(crate) fn expect_count(what: &'static str, expected: usize, got: usize) -> R
     if expected == got { Ok(()) } else { Err(Error::Count { what, expected, got }) }
 }
 
-/// The sizes of the groups of `count` items, in order: `lanes` each on one thread. On several threads all get as many
-/// groups, with sizes near `lanes` that differ by one at most.
+/// The sizes of the groups of `count` items, in order: `lanes` each on one thread. On several threads, all get the same number of
+/// groups, with sizes near `lanes` that differ by at most one.
 fn group_sizes(count: usize, lanes: usize, threads: usize) -> impl Iterator<Item = usize> {
     let lanes = lanes.max(1);
     let groups = match threads {
@@ -213,7 +213,7 @@ fn group_sizes(count: usize, lanes: usize, threads: usize) -> impl Iterator<Item
 
 /// Fills `count` results in groups of neighbouring items; `task` gets the first item's index and their number, and
 /// returns a result for each. `lanes` is the number of items that an item's backend takes at a time; `alike` says
-/// whether an item may join the group of the one before.
+/// whether an item may join the group of the previous item.
 fn collect<T: Send>(
     threads: Threads<'_>,
     count: usize,
@@ -257,7 +257,7 @@ fn public_keys<'a>(
 /// The public keys of `keys`.
 ///
 /// # Errors
-/// [`Error::Threads`] if an own pool cannot be started.
+/// [`Error::Threads`] if [`Threads::Own`]'s pool cannot be started.
 pub fn keygen(engine: Engine, keys: &[SecretKey], threads: Threads<'_>) -> Result<Vec<PublicKey>, Error> {
     let alike = |i: usize| keys[i].params().index() == keys[i - 1].params().index();
     collect(threads, keys.len(), engine.expand().lanes(), alike, |start, size| {
@@ -285,7 +285,7 @@ pub fn generate<R: TryCryptoRng + ?Sized>(
 /// Signs each message, hedged with `rng`.
 ///
 /// # Errors
-/// [`Error::Count`] if there are keys for each message and not as many; [`Error::Random`]; [`Error::Threads`]. The
+/// [`Error::Count`] if there is a key for each message but the numbers differ; [`Error::Random`]; [`Error::Threads`]. The
 /// fault of one signature is that item's own result.
 pub fn sign<M: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
     signers: Signers<'_>,

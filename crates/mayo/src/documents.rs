@@ -3,8 +3,8 @@
 //! Round 2 follows oqs-provider, which gives MAYO the identifiers 1.3.9999.8.s.3 (s the digit of the set):
 //!
 //! * private: PKCS#8 version 0, no algorithm parameters; the `privateKey` octets are themselves the DER of an OCTET
-//!   STRING that holds the secret key and, behind it, the public key. Files made with oqs-provider's build option
-//!   `NOPUBKEY_IN_PRIVKEY` hold the secret key alone, and can be read too;
+//!   STRING that holds the secret key and, after it, the public key. Files made with oqs-provider's build option
+//!   `NOPUBKEY_IN_PRIVKEY` hold only the secret key, and can be read too;
 //! * public: SPKI, no algorithm parameters, the compact public key in the BIT STRING.
 //!
 //! Round 3 has no published identifier yet. The documents are `SEQUENCE { version INTEGER (0), round INTEGER, set
@@ -124,7 +124,7 @@ fn both(secret: &SecretKey, engine: Engine) -> Zeroizing<Vec<u8>> {
     joined
 }
 
-/// Takes [`both`] apart, and checks that the two belong together.
+/// Splits [`both`], and checks that the two belong together.
 fn part(params: &'static Params, joined: &[u8], engine: Engine) -> Result<SecretKey, Error> {
     let (seed, public) = joined.split_at_checked(params.secret_key_bytes()).unwrap_or((joined, &[]));
     let secret = SecretKey::from_seed(params, seed)?;
@@ -279,7 +279,7 @@ impl PublicKey {
         let info = SubjectPublicKeyInfoRef::from_der(der).map_err(|e| unreadable(PUBLIC, e.to_string()))?;
         let params = identified(PUBLIC, &info.algorithm)?;
         let bytes = info.subject_public_key.as_bytes();
-        let bytes = bytes.ok_or_else(|| unreadable(PUBLIC, "its key does not end at a byte"))?;
+        let bytes = bytes.ok_or_else(|| unreadable(PUBLIC, "its key does not end at a byte boundary"))?;
         PublicKey::from_bytes(params, bytes)
     }
 

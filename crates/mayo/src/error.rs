@@ -44,14 +44,14 @@ pub enum Error {
     },
     /// The two halves of a key document do not belong together.
     KeyMismatch,
-    /// The parameter set has no published object identifier, so that it has no PKCS#8 or SPKI form.
+    /// The parameter set has no published object identifier, so it has no PKCS#8 or SPKI form.
     NoIdentifier {
         /// The round.
         round: Round,
         /// The set.
         set: Set,
     },
-    /// The signature is well formed and not valid for this message and key.
+    /// The signature is well formed but not valid for this message and key.
     Refused,
     /// A batch was given lists that do not fit together.
     Count {
@@ -79,18 +79,20 @@ impl fmt::Display for Error {
                 write!(f, "a {set} {what} has {expected} bytes, this one has {got}")
             }
             Error::WrongRound { expected, got } => {
-                write!(f, "this belongs to {got}; {expected} was asked for, and rounds never share a key")
+                write!(f, "this belongs to {got}, not to {expected}; rounds never share a key")
             }
-            Error::WrongSet { expected, got } => write!(f, "this belongs to {got}; {expected} was asked for"),
+            Error::WrongSet { expected, got } => write!(f, "this belongs to {got}, not to {expected}"),
             Error::Unreadable { what, why } => write!(f, "the {what} cannot be read: {why}"),
             Error::KeyMismatch => {
-                f.write_str("the public key in this document is not that of its secret key")
+                f.write_str("the public key in this document does not match its secret key")
             }
             Error::NoIdentifier { round, set } => {
                 write!(f, "{set} {round} has no published object identifier: use its PEM form")
             }
             Error::Refused => f.write_str("the signature is not valid for this message and key"),
-            Error::Count { what, expected, got } => write!(f, "{expected} {what} were needed, {got} given"),
+            Error::Count { what, expected, got } => {
+                write!(f, "{expected} {what} are needed, {got} were given")
+            }
             Error::Exhausted => f.write_str("signing found no solution in 256 attempts; nothing was emitted"),
             Error::Fault => {
                 f.write_str("the fresh signature did not verify: a fault occurred, nothing was emitted")

@@ -1,4 +1,4 @@
-//! Expanded keys: everything that depends on the key alone, computed once, in one backend's layout.
+//! Expanded keys: everything that depends only on the key, computed once, in one backend's layout.
 //!
 //! They live in memory only. Files hold the compact key; the layout is private to the backend.
 #![forbid(unsafe_code)]
@@ -64,7 +64,7 @@ impl SigningKey {
         self.o.len() + self.layout.len() * size_of::<Block>()
     }
 
-    /// The public half, expanded. It is computed when first asked for, and kept.
+    /// The public half, expanded. It is computed on first use, and kept.
     #[must_use]
     pub fn verifying_key(&self) -> &VerifyingKey {
         self.verifying

@@ -56,7 +56,7 @@ pub struct SignOptions {
     pub verify: bool,
 }
 
-/// `params` for as long as a key lives: every `Params` is one of the tables'.
+/// `params` for as long as a key lives: every `Params` is in the tables.
 pub(crate) const fn canonical(params: &Params) -> &'static Params {
     Params::of(params.round, params.set)
 }
@@ -361,7 +361,7 @@ impl PublicKey {
         self.judge_admission(engine, &Admitted::new(self.params, message, signature))
     }
 
-    /// The verdict on an admitted or refused signature, with this key's set.
+    /// The verdict on an admitted or refused signature under this key.
     ///
     /// # Errors
     /// The reason for which it was refused; [`Error::Refused`] if it is not valid.

@@ -1,6 +1,6 @@
-//! Parameter sets as data: [`Params`] is a set of a specification by its name, [`Sizes`] is what kernels know of one.
+//! Parameter sets as data: [`Params`] is a set of a specification by its name, [`Sizes`] is what kernels know about one.
 //!
-//! The values are in `tables`. Another change is likely (ePrint 2026/2247), so nothing outside these two files knows a set
+//! The values are in `tables`. Another change is likely (ePrint 2026/2247), so nothing outside these two files identifies a set
 //! by its values.
 #![forbid(unsafe_code)]
 
@@ -72,7 +72,7 @@ impl fmt::Display for Set {
 pub type Schedule = &'static [(u8, u8)];
 
 /// Sizes in field elements (nibbles) unless they say bytes, the tail of f(z) and the whipping schedule: all that kernels and
-/// the scheme know of a parameter set.
+/// the scheme know about a parameter set.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Sizes {
     /// Variables.
@@ -97,7 +97,7 @@ pub struct Sizes {
 
 /// A parameter set of a round, by its name.
 ///
-/// The values are those of the specification's tables, and there are no others: [`Params::of`] finds a set, nothing outside
+/// The values are those of the specification's tables, and there are no others: [`Params::of`] finds a set, and nothing outside
 /// this module makes one. So a length that was checked against any `Params` is the length that the kernels work with.
 ///
 /// ```compile_fail,E0451
@@ -280,7 +280,7 @@ impl Params {
     pub const fn digest_bytes(&self) -> usize {
         self.sizes.digest_bytes
     }
-    /// What kernels know of it.
+    /// What kernels know about it.
     #[doc(hidden)]
     #[must_use]
     #[inline]

@@ -217,7 +217,7 @@ pub(crate) fn sign_group(on: Scheme, items: &mut [SignItem<'_>]) {
     });
 }
 
-/// The attempts at one signature. Whether one succeeded.
+/// Makes the attempts at one signature. Returns whether one succeeded.
 fn sign_prepared(
     on: Scheme,
     item: &mut SignItem<'_>,
@@ -396,5 +396,5 @@ pub(crate) fn expand_secret(on: Scheme, seed_sk: &[u8], o: &mut [u8]) -> Vec<Blo
     layout
 }
 
-// The slack behind P, P3 and lambda is only for over-reads; no result may depend on its value.
+// The slack after P, P3 and lambda is only for over-reads; no result may depend on its value.
 const _: () = assert!(SLACK >= 128);

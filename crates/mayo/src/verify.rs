@@ -1,6 +1,6 @@
 //! The entry to verification: every form of it (single, batch, and batches of other crates) admits a signature and makes its
 //! verdict here. A new reason for refusal is a variant in `error.rs`, a line in [`Admitted::new`], and an item in `verify/tests.rs`, which
-//! asks every path.
+//! tests every path.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;

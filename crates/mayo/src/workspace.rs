@@ -23,7 +23,7 @@ pub(crate) struct Workspace {
 
 /// The hashes of one item of a group, before any field arithmetic. Sized for the largest set.
 pub(crate) struct Prepared {
-    /// Digest, salt (first the randomizer), seed and number of the attempt, one behind the other: every hash but the
+    /// Digest, salt (first the randomizer), seed and number of the attempt, one after the other: every hash but the
     /// first two takes a prefix of them.
     pub(crate) line: [u8; 64 + 40 + 40 + 1],
     /// seed_pk, and O packed.
@@ -150,7 +150,7 @@ impl Workspace {
         )
     }
 
-    /// Bytes that an operation of this set on so many items keeps on the heap in the thread's arena.
+    /// Bytes that an operation of this set on that many items keeps on the heap in the thread's arena.
     #[must_use]
     pub(crate) fn bytes(kernels: &SetKernels, items: usize) -> usize {
         let mut w = Workspace::new();
@@ -236,7 +236,7 @@ pub(crate) fn with<R>(kernels: &SetKernels, holds: Holds, operation: impl FnOnce
     };
     #[cfg(any(test, feature = "std"))]
     return WORKSPACE.with_borrow_mut(run);
-    // Threads are not known here: each operation has a workspace of its own.
+    // Without thread-local memory, each operation has a workspace of its own.
     #[cfg(not(any(test, feature = "std")))]
     run(&mut alloc::boxed::Box::new(Workspace::new()))
 }

@@ -76,7 +76,7 @@ fn every_kind_of_batch_on_every_kind_of_threads() {
             ] {
                 let verdicts = batch::verify(verifiers, &messages, signatures, threads).unwrap();
                 assert!(verdicts.iter().all(Result::is_ok), "{threads:?}");
-                // One wrong signature in the middle changes that item's result alone.
+                // One wrong signature in the middle changes only that item's result.
                 let mut spoilt = signatures.clone();
                 spoilt.swap(7, 8);
                 let verdicts = batch::verify(verifiers, &messages, &spoilt, threads).unwrap();

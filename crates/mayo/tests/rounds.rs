@@ -1,7 +1,7 @@
 //! Why rounds never share a key: one seed, one message and one randomizer in rounds 2 and 3 give the secret away.
 //!
 //! MAYO-3 and MAYO-5 have the same sizes in both rounds, hence the same keys from the same seed. A signature is
-//! s_i = (v_i + O x_i, x_i) with vinegar v_i that depends on key, message and salt alone; the two rounds solve different
+//! s_i = (v_i + O x_i, x_i) with vinegar v_i that depends only on key, message and salt; the two rounds solve different
 //! systems for x. The difference of the two signatures is (O dx, dx): a vector of the oil space, on which P vanishes.
 
 use lanework_mayo::hazmat::{sign_deterministic, sign_with_randomizer};
@@ -169,7 +169,7 @@ fn deterministic_signatures_of_two_rounds_give_the_key_away() {
     }
 }
 
-/// Hedged signatures do not: their vinegar differs, so that the differences fill the space.
+/// Hedged signatures reveal nothing: their vinegar differs, so that the differences fill the space.
 #[test]
 fn hedged_signatures_do_not_line_up() {
     let engine = Engine::best();

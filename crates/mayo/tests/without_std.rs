@@ -1,5 +1,5 @@
-//! The checks pass in whatever form the library was built: `--no-default-features` gives it no threads, no detection of the CPU
-//! and no randomness of the operating system's.
+//! The checks pass in every build of the library: `--no-default-features` leaves it without threads, detection of the CPU
+//! and the operating system's randomness.
 
 use lanework_mayo::internals::check::{self, Depth};
 use lanework_mayo::{Engine, Params};

@@ -52,5 +52,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 fn main() {
-    println!("programs are run and judged on Linux on x86-64 alone");
+    println!("programs are run and judged on x86-64 Linux only");
 }

@@ -41,7 +41,7 @@ pub struct Unit {
     pub leaves: Option<usize>,
     /// The first of these that may return a value in st(0).
     pub float_leaves: Option<usize>,
-    /// Whether it calls or jumps through a pointer: then it may call whatever can be entered from outside.
+    /// Whether it calls or jumps through a pointer: then it may call any function that can be entered from outside.
     pub indirect: bool,
     /// Whether callers outside the text can call it, or it returns to the caller of a function that jumps to it: it is
     /// exported, its address is taken, a jump leads to it, or nothing in this file calls it.
@@ -52,7 +52,7 @@ pub struct Unit {
     pub float_outward: Option<(usize, usize)>,
     /// Why its slots cannot be analysed.
     pub opaque: Option<Opaque>,
-    /// The number of its cycle of calls: two functions that can call each other have the same, and callees lower ones.
+    /// The number of its cycle of calls. Functions that can call each other share a number; other callees have lower ones.
     pub cycle: usize,
 }
 
@@ -72,9 +72,9 @@ pub enum Opaque {
     ReturnAddress(usize),
     /// This call goes to a function of the file that cannot be followed, or that may return more than once.
     Calls(usize),
-    /// Bytes of no instruction follow this one.
+    /// The bytes after this instruction are not an instruction.
     Bytes(usize),
-    /// The assembler or the decoder does not know this instruction, or it names a place inside the function and may go there.
+    /// The assembler or the decoder does not know this instruction. It is in the function, or names a place there and may go to it.
     Unknown(usize),
 }
 
@@ -87,7 +87,7 @@ pub struct Analysis {
     pub units: Vec<Unit>,
     /// Instructions that belong to more than one function.
     pub shared: BTreeSet<usize>,
-    /// Registers that code uses to which no jump of this file leads, each with the first instruction that does.
+    /// Registers used by code to which no jump of this file leads, each with the first instruction that uses it.
     pub stray: Uses,
 }
 
@@ -172,19 +172,19 @@ impl Analysis {
     pub fn told(&self, why: Opaque) -> String {
         let line = |op: usize| self.program.line(op);
         match why {
-            Opaque::Jump(op) => format!("the jump in line {} goes nobody knows where", line(op)),
+            Opaque::Jump(op) => format!("the target of the jump in line {} is unknown", line(op)),
             Opaque::StackPointer(op) => format!("the stack pointer is not known in line {}", line(op)),
             Opaque::Unbalanced(op) => {
                 format!("the stack pointer is not what it was at the exit in line {}", line(op))
             }
             Opaque::ReturnAddress(op) => format!("line {} touches the return address", line(op)),
             Opaque::Calls(op) => {
-                format!("what is called in line {} cannot be followed, or may return twice", line(op))
+                format!("the callee in line {} cannot be followed, or may return twice", line(op))
             }
-            Opaque::Unknown(op) => format!("the instruction in line {} is not known", line(op)),
-            Opaque::Bytes(op) => format!("bytes behind line {} are no instruction", line(op)),
+            Opaque::Unknown(op) => format!("the instruction in line {} is unknown", line(op)),
+            Opaque::Bytes(op) => format!("the bytes after line {} are not an instruction", line(op)),
             Opaque::Landing(op) => format!(
-                "what the call in line {} throws may go on in a handler of this function, to which no jump leads",
+                "an exception that the call in line {} throws may continue in a handler of this function, to which no jump leads",
                 line(op)
             ),
         }
@@ -247,7 +247,7 @@ impl Analysis {
     }
 
     /// A hash of a unit and all that it calls, independent of their place in the file: names, instructions, targets of
-    /// inner branches. A function of the same name with other instructions has another one. Fowler, Noll and Vo's
+    /// inner branches. A function of the same name with other instructions has a different hash. Fowler, Noll and Vo's
     /// FNV-1a: it finds mix-ups, not forgeries.
     #[must_use]
     pub fn fingerprint(&self, unit: usize) -> u64 {
@@ -265,7 +265,7 @@ impl Analysis {
             for &op in &unit.function.body {
                 let said: Vec<&str> = self.program.said(op).split_whitespace().collect();
                 match (&self.program.ops[op].target, said.first()) {
-                    // Labels are numbered anew with every line that is added to a file.
+                    // Labels are renumbered with every line that is added to a file.
                     (Some(Target::Op(to)), Some(name)) if place.contains_key(to) => {
                         add(name);
                         add(&place[to].to_string());
@@ -277,7 +277,7 @@ impl Analysis {
         hash
     }
 
-    /// Every unit after those that it calls, but for those in a cycle, which lie together.
+    /// Every unit after those that it calls, except for those in a cycle, which are adjacent.
     #[must_use]
     pub fn callees_first(&self) -> Vec<usize> {
         let mut out: Vec<usize> = (0..self.units.len()).collect();
@@ -297,7 +297,7 @@ fn reach(units: &[Unit], from: usize) -> BTreeSet<usize> {
     out
 }
 
-/// Instructions that are not known, and those at labels that they name, each with the former.
+/// Unknown instructions, and those at labels that they name, each with the unknown instruction.
 fn unknown(program: &Program) -> BTreeMap<usize, usize> {
     let mut out = BTreeMap::new();
     for op in (0..program.ops.len()).filter(|&op| program.ops[op].instruction.is_invalid()) {
@@ -309,8 +309,8 @@ fn unknown(program: &Program) -> BTreeMap<usize, usize> {
     out
 }
 
-/// Suspects the exits of functions whose frame their caller reads afterwards: a cell below its stack pointer, which it did not write
-/// since.
+/// Suspects the exits of functions whose frame a caller reads afterwards: a cell below the caller's stack pointer that the caller has
+/// not written since.
 fn left(units: &mut [Unit], by_entry: &HashMap<usize, usize>) {
     let mut read: BTreeSet<usize> = BTreeSet::new();
     for unit in units.iter() {
@@ -366,8 +366,8 @@ fn handed(units: &mut [Unit], by_entry: &HashMap<usize, usize>, assumed: &BTreeS
     }
 }
 
-/// Marks functions of which one may jump through a pointer to a place in the other, since the stack pointers are the same. With that of
-/// the entry, the other must read what lies below.
+/// Marks two functions if one may jump through a pointer to a place in the other, since the stack pointers may be equal. At the entry's
+/// stack pointer, the other must read what lies below it.
 fn into_others(program: &Program, units: &mut [Unit]) {
     let rsp = |unit: &Unit, op: &usize| match unit.frame.before.get(op)?.of(Register::RSP) {
         Value::Stack(a) if a.base == 0 => Some(Some(a.offset)),
@@ -409,7 +409,7 @@ fn into_others(program: &Program, units: &mut [Unit]) {
     }
 }
 
-/// Marks the functions that call one of the file which may come back elsewhere, or twice.
+/// Marks the functions that call a function of the file that may return elsewhere, or twice.
 fn astray(units: &mut [Unit], by_entry: &HashMap<usize, usize>) {
     loop {
         let strays = |unit: &Unit| {
@@ -445,7 +445,7 @@ fn astray(units: &mut [Unit], by_entry: &HashMap<usize, usize>) {
     }
 }
 
-/// The functions with their frames. One that is only jumped to, with the stack pointer of the jump, is a part of those that jump.
+/// The functions with their frames. One that is only jumped to, with the stack pointer of the jump, is part of those that jump to it.
 fn parted(
     program: &Program,
     landing: &BTreeMap<usize, Option<BTreeSet<usize>>>,
@@ -562,11 +562,11 @@ fn unit(
 }
 
 /// Marks the functions that are entered from outside, with the consequences: other readers of a slot, and registers
-/// that a caller may rely on. A compiler that has analysed a function may rely on the registers it spares.
+/// that a caller may rely on. A compiler that has analysed a function may rely on registers that it leaves unchanged.
 fn enter(program: &Program, units: &mut [Unit], owners: &HashMap<usize, usize>) {
     let taken = places::taken(program).ops;
     let (mut called, mut jumped) = (BTreeSet::new(), BTreeSet::new());
-    // Code to which no jump leads may be entered, and calls.
+    // Code to which no jump leads may be entered, and may call.
     for op in (0..program.ops.len()).filter(|op| !owners.contains_key(op)) {
         if let Some(Target::Op(to)) = &program.ops[op].target {
             jumped.insert(*to);
@@ -598,7 +598,7 @@ fn enter(program: &Program, units: &mut [Unit], owners: &HashMap<usize, usize>) 
             slot.suspects =
                 slot.suspects.iter().chain(&exits).copied().collect::<BTreeSet<_>>().into_iter().collect();
         }
-        // A call through a pointer may be one of this file's.
+        // A call through a pointer may reach a function of this file.
         if unit.function.global && (indirect || called.contains(&n)) {
             unit.registers = registers::registers(program, &unit.function, true);
         }

@@ -1,4 +1,4 @@
-//! The assembler of this machine: a text's bytes, and the place of each statement's.
+//! The machine's assembler: a text's bytes, and the place of each statement's bytes.
 //!
 //! A label is put before every instruction of a copy of the text; labels change no byte, and the object file's symbols
 //! then give the place of every line, independent of the text's own line information.
@@ -32,7 +32,7 @@ pub enum AssembleError {
         line: Option<usize>,
         /// All lines that it complains about.
         all: Vec<usize>,
-        /// What it said.
+        /// Its message.
         why: String,
     },
     /// The object file is not supported.
@@ -99,14 +99,14 @@ pub struct Reference {
     pub place: Option<Place>,
     /// The addend of its address.
     pub addend: i64,
-    /// Whether the address itself is filled in, and no distance.
+    /// Whether the address itself is filled in, not a distance.
     pub absolute: bool,
 }
 
 /// An assembled text.
 #[derive(Clone, Debug)]
 pub struct Assembled {
-    /// The statements that the assembler does not know; a byte that is no instruction stands for each.
+    /// The statements that the assembler does not know; a byte that is not an instruction replaces each.
     pub unknown: BTreeSet<usize>,
     /// The beginning of the bytes of each statement that is an instruction, or may be one.
     pub places: HashMap<usize, Place>,
@@ -138,7 +138,7 @@ fn keep_locals(command: &[String]) -> &'static str {
     if command.iter().any(|word| word.contains("clang")) { "-Wa,-L" } else { "--keep-locals" }
 }
 
-/// Runs the first available assembler over `text`, and if it refuses the next: each supports directives that others do
+/// Runs the first available assembler over `text`, and the next if it refuses: each supports directives that others do
 /// not.
 ///
 /// # Errors
@@ -186,7 +186,7 @@ fn refusal(output: &Output, source: &Path) -> AssembleError {
         None => AssembleError::Refused {
             line: None,
             all,
-            why: said.lines().next().unwrap_or("the assembler failed without a word").to_owned(),
+            why: said.lines().next().unwrap_or("the assembler failed without a message").to_owned(),
         },
     }
 }
@@ -202,8 +202,7 @@ pub fn assemble(text: &Text) -> Result<Assembled, AssembleError> {
     Ok(out)
 }
 
-/// Whether a directive of clang's only informs the linker's folding: GNU as does not support these, and they change no
-/// byte.
+/// Whether a clang directive only informs the linker's folding: GNU as does not support these, and they change no byte.
 fn for_the_linker(said: &str) -> bool {
     let name = said.split_ascii_whitespace().next().unwrap_or_default();
     matches!(name, ".addrsig" | ".addrsig_sym" | ".cg_profile")
@@ -228,7 +227,7 @@ pub(crate) fn marked_object(text: &Text) -> Result<Vec<u8>, AssembleError> {
     isolated(text).map(|(bytes, _)| bytes)
 }
 
-/// Whether the text that was cut is the one that was given, to the last byte of the object.
+/// Whether the cut text and the given one assemble to the same object, to the last byte.
 ///
 /// # Errors
 /// [`AssembleError`].
@@ -252,7 +251,7 @@ fn readable(text: &Text) -> Edits {
     edits
 }
 
-/// A byte that is no instruction, in place of one that the assembler does not know.
+/// A byte that is not an instruction, in place of one that the assembler does not know.
 const UNKNOWN: &str = ".byte 0x06";
 
 /// An object, and the statements that the assembler does not know. If these are most, it is not a text for this assembler.
@@ -305,7 +304,7 @@ fn read(bytes: &[u8]) -> Result<Assembled, object::Error> {
         if let Some(number) = name.strip_prefix(MARK).and_then(|n| n.parse().ok()) {
             out.places.insert(number, place);
         } else if !name.is_empty() && symbol.kind() != SymbolKind::Section {
-            // Names without a declared type are not told apart from data, save by where they are.
+            // Only their place distinguishes names without a declared type from data.
             let function = symbol.kind() == SymbolKind::Text;
             let (global, weak) = (symbol.is_global(), symbol.is_weak());
             out.symbols.push(Symbol { name: name.to_owned(), place, global, function, weak });
@@ -338,7 +337,7 @@ fn read(bytes: &[u8]) -> Result<Assembled, object::Error> {
         for (offset, relocation) in section.relocations() {
             let RelocationTarget::Symbol(target) = relocation.target() else { continue };
             let symbol = file.symbol_by_index(target)?;
-            // What other files may define instead, or what only finds the function that runs, is not the code that is called.
+            // A symbol that other files may define instead, or that only finds the function to run, is not the code that is called.
             let elsewhere = symbol.is_weak()
                 || matches!(symbol.flags(), object::SymbolFlags::Elf { st_info, .. } if st_info & 15 == 10);
             let place = symbol.section_index().filter(|_| !elsewhere).map(|section| {

@@ -11,8 +11,8 @@ use serde::Serialize;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Assumption {
-    /// Code stays within its objects: an address that is made from one object, plus an index, never leaves it, and an object of a frame
-    /// that is reached so has its address taken, or is indexed, at its first byte.
+    /// Code stays within its objects: an address that is made from one object, plus an index, never leaves it. An object of a frame that
+    /// is reached this way has its address taken, or is indexed, at its first byte.
     Objects,
 }
 

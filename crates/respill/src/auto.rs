@@ -50,7 +50,7 @@ pub struct Refused {
     pub slots: BTreeSet<(usize, usize)>,
 }
 
-/// What is searched.
+/// What to search.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The kinds of homes that this processor has.
@@ -80,7 +80,7 @@ pub enum Tried {
     Nothing,
     /// It is not accepted.
     Refused(String),
-    /// It was raced, and is no faster beyond doubt.
+    /// It was raced, and is not faster beyond doubt.
     NotFaster(f64),
     /// It was raced, and is faster.
     Faster(f64),
@@ -121,7 +121,7 @@ impl<J: Judge> Search<'_, J> {
         banks: &[(Bank, Option<usize>)],
         only: &BTreeSet<(usize, usize)>,
     ) -> Result<Option<Plan>, J::Error> {
-        // What one kind of home is refused for may suit the next.
+        // A slot that one kind of home refuses may suit the next.
         let mut stay: BTreeSet<(usize, usize)> = BTreeSet::new();
         for _ in 0..ROUNDS {
             let mut wish = self.options.wish.clone();
@@ -191,7 +191,7 @@ impl<J: Judge> Search<'_, J> {
     }
 }
 
-/// Searches.
+/// Runs the search.
 ///
 /// # Errors
 /// The judge's error.

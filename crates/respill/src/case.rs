@@ -30,12 +30,12 @@ const GAP: usize = 64;
 /// The most bytes of a case's buffers.
 const MOST: usize = 256 << 20;
 
-/// A fault of a case's text.
+/// What is wrong with a case's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseError {
     /// The line, counted from 1.
     pub line: usize,
-    /// What.
+    /// What is wrong there.
     pub why: String,
 }
 
@@ -117,7 +117,7 @@ impl Case {
             for step in line.split(';').map(str::trim).filter(|step| !step.is_empty()) {
                 let fail = |why: String| CaseError { line: number + 1, why };
                 if measured.is_some() {
-                    return Err(fail("nothing can come after what is measured".into()));
+                    return Err(fail("nothing can come after the measured call".into()));
                 }
                 let word = step.split_whitespace().next().unwrap_or_default();
                 match word {
@@ -223,10 +223,10 @@ impl Reader {
     /// `random 32`, `zero 32`, `bytes 0x..`.
     fn buffer(&mut self, name: &str, said: &str, written: bool) -> Result<usize, String> {
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-            return Err(format!("`{name}` is no name for a buffer"));
+            return Err(format!("`{name}` is not a name for a buffer"));
         }
         if self.names.contains_key(name) {
-            return Err(format!("`{name}` has been said before"));
+            return Err(format!("`{name}` is defined twice"));
         }
         let (kind, rest) = said.split_once(char::is_whitespace).unwrap_or((said, ""));
         let size = || number(rest).map(|n| n as usize).filter(|n| *n <= MOST);
@@ -234,7 +234,7 @@ impl Reader {
             "random" => (Content::Random, size()),
             "zero" => (Content::Zero, size()),
             "bytes" => {
-                let bytes = hexadecimal(rest.trim()).ok_or_else(|| format!("`{rest}` is no row of bytes"))?;
+                let bytes = hexadecimal(rest.trim()).ok_or_else(|| format!("`{rest}` is not hex bytes"))?;
                 let size = bytes.len();
                 (Content::Constant(bytes), Some(size))
             }
@@ -242,7 +242,7 @@ impl Reader {
                 return Err(format!("`{said}` is neither `random BYTES` nor `zero BYTES` nor `bytes 0x...`"));
             }
         };
-        let size = size.ok_or_else(|| format!("`{rest}` is no number of bytes, or too large"))?;
+        let size = size.ok_or_else(|| format!("`{rest}` is not a number of bytes, or too large"))?;
         let start = (self.bytes + GAP).next_multiple_of(GAP);
         self.bytes = start + size;
         if self.bytes > MOST {
@@ -281,7 +281,7 @@ impl Reader {
                 .names
                 .get(said)
                 .map(|&n| Argument::Buffer(n))
-                .ok_or_else(|| format!("no buffer `{said}` has been said"));
+                .ok_or_else(|| format!("no buffer `{said}` is defined"));
         };
         let (kind, rest) = how.split_once(char::is_whitespace).unwrap_or((how, ""));
         let rest = rest.trim();
@@ -422,11 +422,11 @@ mod tests {
         for (text, line, said) in [
             ("", 1, "no `measure"),
             ("a = random 3\nmeasure f(b)", 2, "no buffer `b`"),
-            ("a = random many\nmeasure f(a)", 1, "no number"),
-            ("a = bytes 0x123\n", 1, "no row of bytes"),
-            ("a = zero 3; a = zero 4", 1, "said before"),
+            ("a = random many\nmeasure f(a)", 1, "not a number"),
+            ("a = bytes 0x123\n", 1, "not hex bytes"),
+            ("a = zero 3; a = zero 4", 1, "defined twice"),
             ("measure f(a: out)", 1, "needs a number"),
-            ("measure f()\ncall g()", 2, "after what is measured"),
+            ("measure f()\ncall g()", 2, "after the measured call"),
             ("a = zero 3\nmeasure f(a: out 4)", 2, "has 3 bytes"),
             ("measure f(1,2,3,4,5,6,7,8,9,10,11,12,13)", 1, "more than 12"),
             ("\nnonsense", 2, "neither"),

@@ -114,13 +114,13 @@ impl Counts {
 /// The share of executed instructions that name a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Share {
-    /// Slots of which at least one access ran.
+    /// Slots with at least one access that ran.
     pub slots: usize,
     /// Executed instructions that name one of them.
     pub executed: u64,
-    /// The same in all that ran inside the program, 0 to 1.
+    /// Their share of all that ran inside the program, 0 to 1.
     pub share: f64,
-    /// Executed instructions that name one of those that nothing else can touch as far as the text tells.
+    /// Executed instructions that name a slot that nothing else can touch, by the text.
     pub alone: u64,
 }
 

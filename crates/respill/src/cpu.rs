@@ -76,13 +76,13 @@ pub struct Table {
     pub cycle_ns: Figure,
 }
 
-/// Runs a loop so many turns and returns its time in nanoseconds.
+/// Runs a loop and returns its time in nanoseconds.
 pub trait Stopwatch {
     /// Runs `kernel` for `turns`.
     fn time(&mut self, kernel: Kernel, turns: u64) -> f64;
 }
 
-/// The amount of measuring.
+/// How much to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// Comparisons for each figure, of four samples each.
@@ -131,7 +131,7 @@ impl Measure<'_> {
         }
     }
 
-    /// The time of a unit of `kernel` in that of a unit of `base`: median and quartiles.
+    /// The time of a unit of `kernel` relative to a unit of `base`: median and quartiles.
     fn ratio(&mut self, base: Kernel, kernel: Kernel) -> Result<Figure, BrokenClock> {
         let (base_turns, turns) = (self.turns(base)?, self.turns(kernel)?);
         let mut ratios = Vec::with_capacity(self.effort.pairs);
@@ -157,7 +157,7 @@ impl Measure<'_> {
         self.ratio(Kernel::Chain, kernel)
     }
 
-    /// The additional cycles of `kernel` over `base`, whose unit takes so many cycles.
+    /// The additional cycles of `kernel` over `base`, whose unit takes `cycles`.
     fn more(&mut self, base: Kernel, cycles: Figure, kernel: Kernel) -> Result<Figure, BrokenClock> {
         Ok(self.ratio(base, kernel)?.map(|ratio| cycles.cycles * (ratio - 1.0)))
     }

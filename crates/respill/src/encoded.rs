@@ -1,6 +1,6 @@
 //! The statements of a text that are instructions: those by name, and those that are written as bytes.
 //!
-//! A `.byte` in code can be data. It is an instruction where control arrives: behind one that goes on to the next, at the target of a
+//! A `.byte` in code can be data. It is an instruction where control arrives: after one that goes on to the next, at the target of a
 //! jump or call, or where a function begins. Then its bytes must be one whole instruction, or prefixes of the next.
 #![forbid(unsafe_code)]
 
@@ -35,7 +35,7 @@ fn bytes(said: &str) -> Option<usize> {
         .then(|| values.split(',').count())
 }
 
-/// Whether a statement may be an instruction: the assembler gives the place of each such.
+/// Whether a statement may be an instruction: the assembler gives the place of each.
 pub(crate) fn may_be_one(text: &Text, statement: usize) -> bool {
     match text.statements()[statement].kind {
         Kind::Instruction => true,
@@ -68,13 +68,13 @@ fn at(assembled: &Assembled, place: Place) -> Option<Decoder<'_>> {
     Some(Decoder::with_ip(64, bytes, place.offset, DecoderOptions::NONE))
 }
 
-/// The same with those `.byte` to which control falls, or that lie at one of some places; and whether there is any `.byte`.
+/// The same with each `.byte` to which control falls or that lies at one of some places, and whether there is any `.byte`.
 fn with_bytes(text: &Text, assembled: &Assembled, entered: &BTreeSet<Place>) -> (Vec<Op>, bool) {
     let (mut out, mut found): (Vec<Op>, bool) = (Vec::new(), false);
     // The last instruction of each section.
     let mut last: HashMap<usize, usize> = HashMap::new();
     for (statement, said) in text.statements().iter().enumerate() {
-        // What the assembler skipped has no bytes, and what lies in a section of data is data.
+        // A statement that the assembler skipped has no bytes, and one in a section of data is data.
         let Some(&place) = assembled.places.get(&statement) else { continue };
         let Some(mut decoder) = at(assembled, place) else { continue };
         let before = last.get(&place.section).map(|&n| &out[n]);
@@ -88,7 +88,7 @@ fn with_bytes(text: &Text, assembled: &Assembled, entered: &BTreeSet<Place>) -> 
         if inside {
             continue;
         }
-        // What the decoder does not know is kept, and its function is not analysed.
+        // An instruction that the decoder does not know is kept, and its function is not analysed.
         let instruction = decoder.decode();
         if said.kind == Kind::Directive {
             found = true;

@@ -19,7 +19,7 @@ use crate::program::{Op, Program, Target, is_near_branch};
 use crate::tables::{self, By, Table};
 use crate::text::Kind;
 
-/// Who is called.
+/// The target of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Callee {
     /// The function of this file that begins at this instruction.
@@ -33,7 +33,7 @@ pub enum Callee {
 /// A call.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Who is called.
+    /// Its target.
     pub callee: Callee,
     /// The instruction to which it returns, if it does.
     pub back: Option<usize>,
@@ -41,12 +41,12 @@ pub struct Call {
     pub link: bool,
 }
 
-/// Where a call by a jump leaves the way back.
+/// Where a call by a jump puts its return address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// In a register.
     Register(Register),
-    /// So many bytes above the stack pointer.
+    /// This many bytes above the stack pointer.
     Cell(i64),
 }
 
@@ -86,9 +86,9 @@ pub struct Function {
     pub pads: BTreeSet<usize>,
     /// Indirect jumps that go to some place inside whose address is taken.
     pub gotos: Vec<usize>,
-    /// Where those that call it by a jump leave the way back.
+    /// Where calls by a jump put the return address.
     pub(crate) way: Option<Way>,
-    /// Calls through a register that holds the address of a function by name, and that callees are to keep.
+    /// Calls through a register that holds the address of a named function, and that callees must keep.
     pub(crate) loaded: BTreeMap<usize, Register>,
     /// Loads of entries of tables of distances, each for a jump.
     pub(crate) entries: BTreeSet<usize>,
@@ -139,7 +139,7 @@ pub(crate) fn functions(
     let mut links = links(program);
     loop {
         let out = linked_by(program, landing, parts, &links);
-        // Who gets there in another way has left no way back.
+        // Code that gets there in another way has left no return address.
         let callees = out.iter().flat_map(|f| f.callees().map(move |(op, callee)| (f, op, callee)));
         let otherwise = callees.filter(|(f, op, _)| f.calls.get(op).is_none_or(|call| !call.link));
         let mixed: BTreeSet<usize> = otherwise
@@ -153,7 +153,7 @@ pub(crate) fn functions(
     }
 }
 
-/// The same, with these jumps for calls.
+/// The same, with these jumps as calls.
 fn linked_by(
     program: &Program,
     landing: &BTreeMap<usize, Option<BTreeSet<usize>>>,
@@ -188,7 +188,7 @@ fn linked_by(
         // One of several is enough to be another's.
         owners.insert(op, entry);
     });
-    // A jump through a pointer may go to what is not decoded, if the address of such a place is taken.
+    // A jump through a pointer may go to bytes that are not decoded, if their address is taken.
     let complete = |found: Function| {
         if found.astray.is_empty() || taken.dark {
             return found;
@@ -230,7 +230,7 @@ pub(crate) fn diverges(name: &str) -> bool {
     of_rust(name) && name.contains("4core9panicking")
 }
 
-/// Whether a call of this name goes on only in a handler, if at all.
+/// Whether a call of this name continues only in a handler, if at all.
 fn never_returns(name: &str) -> bool {
     const NAMES: [&str; 12] = [
         "__cxa_throw",
@@ -282,7 +282,7 @@ pub(crate) fn well_known(name: &str) -> bool {
     PLAIN.contains(&name)
 }
 
-/// Whether a function of this name may return a value in st(0). Rust's do not, nor do those that are well known.
+/// Whether a function of this name may return a value in st(0). Rust's do not, nor do well-known ones.
 pub(crate) fn may_return_float(name: &str) -> bool {
     !of_rust(name) && !well_known(name)
 }
@@ -293,8 +293,8 @@ pub(crate) fn returns_twice(name: &str) -> bool {
     name.contains("setjmp") || matches!(name, "vfork" | "getcontext" | "savectx")
 }
 
-/// What the unwinder's tables say: of the first instruction behind each directive that names one, the places at which a handler or
-/// cleanup begins, or nothing if the table is not understood.
+/// For the first instruction after each directive that names a table of the unwinder: the places at which a handler or cleanup begins,
+/// or nothing if the table is not understood.
 pub(crate) fn landing(program: &Program) -> BTreeMap<usize, Option<BTreeSet<usize>>> {
     let said = |i: usize| program.text.of(i);
     let labels: HashMap<&str, usize> = program
@@ -387,13 +387,13 @@ struct Known<'a> {
 struct Link {
     /// The callee's entry.
     to: usize,
-    /// The way back.
+    /// The instruction to which it returns.
     back: usize,
-    /// Where it lies; by this the callee returns.
+    /// Where the return address lies; the callee returns by it.
     way: Way,
 }
 
-/// Jumps that may be calls: the way back lies in the same register or cell for all with the same callee.
+/// Jumps that may be calls. All with the same callee have the return address in the same register or cell.
 fn links(program: &Program) -> BTreeMap<usize, Link> {
     let mut out = BTreeMap::new();
     let mut info = InstructionInfoFactory::new();
@@ -423,7 +423,7 @@ fn links(program: &Program) -> BTreeMap<usize, Link> {
                 break;
             }
             let register = instruction.op0_register();
-            // The way back begins behind the jump. Any other address is a value.
+            // The return address is that of the next instruction. Any other address is a value.
             if let (Mnemonic::Lea, Some(Target::Op(back))) = (instruction.mnemonic(), target)
                 && *back == i + 1
                 && !written.contains(&register)
@@ -507,7 +507,7 @@ fn with_pads(
     };
     let callee = |target: &Option<Target>| match target {
         Some(Target::Op(to)) => Callee::Local(*to),
-        // A weak or indirect symbol of this file may lead anywhere, also to its code here.
+        // A weak or indirect symbol of this file may lead anywhere, including to its code here.
         Some(Target::External(name)) if !defined.contains_key(name.as_str()) => {
             Callee::External(name.clone())
         }
@@ -542,10 +542,10 @@ fn with_pads(
             }
         };
         match op.instruction.flow_control() {
-            // It may go on; its function is opaque.
+            // It may fall through; its function is opaque.
             _ if op.instruction.is_invalid() => fall(&mut out, &mut next),
             FlowControl::Return => {
-                // One that takes arguments from the stack leaves another stack pointer to its caller.
+                // A return that pops arguments leaves another stack pointer to its caller.
                 if op.instruction.op_count() != 0 || op.instruction.mnemonic() != Mnemonic::Ret {
                     out.astray.push(i);
                 }
@@ -582,7 +582,7 @@ fn with_pads(
                         op.instruction.op0_kind() == OpKind::Register
                             && op.instruction.op0_register() == register
                     }
-                    // Which cell it is the frame tells.
+                    // The frame tells which cell it is.
                     Some(Way::Cell(_)) => {
                         op.instruction.op0_kind() == OpKind::Memory
                             && op.instruction.memory_base() == Register::RSP
@@ -631,7 +631,7 @@ fn with_pads(
                 next.extend(adjacent);
                 next.extend(pads.iter().filter(|pad| Some(**pad) != adjacent));
             }
-            // A call of the kernel comes back.
+            // A system call returns.
             FlowControl::Interrupt if op.instruction.mnemonic() == Mnemonic::Int => {
                 out.astray.push(i);
                 fall(&mut out, &mut next);
@@ -676,8 +676,8 @@ fn with_pads(
     out
 }
 
-/// The function that a call through a register goes to, where every way to the call loads its address from the linker's table: compilers
-/// keep the address of one that they call often.
+/// The function that a call through a register goes to, if every path to the call loads its address from the linker's table. Compilers
+/// keep the address of a function that they call often.
 fn loaded(
     program: &Program,
     function: &Function,
@@ -738,7 +738,7 @@ fn by_distance(
     targets.into_iter().filter(|&to| seen.insert(to)).collect()
 }
 
-/// In how many natural loops each instruction lies.
+/// The number of natural loops around each instruction.
 fn depth(function: &Function) -> HashMap<usize, u32> {
     let mut graph = DiGraph::<usize, ()>::new();
     let nodes: HashMap<usize, NodeIndex> = function.body.iter().map(|&i| (i, graph.add_node(i))).collect();
@@ -749,7 +749,7 @@ fn depth(function: &Function) -> HashMap<usize, u32> {
     }
     let entry = nodes[&function.entry];
     let dominators = dominators::simple_fast(&graph, entry);
-    // A way back to the head of a loop goes to one that is left no earlier. Most ways do not, and need no walk up the tree.
+    // An edge back to the head of a loop goes to a node that is left no earlier. Most edges do not, and need no walk up the tree.
     let mut left = vec![0; graph.node_count()];
     for (at, node) in DfsPostOrder::new(&graph, entry).iter(&graph).enumerate() {
         left[node.index()] = at;

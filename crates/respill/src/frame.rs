@@ -1,8 +1,8 @@
 //! Which addresses of its frame each instruction of a function touches: an abstract interpretation of the decoded instructions.
 //!
 //! A pointer into the frame is made from the stack pointer, so everything that is made from it is followed: through moves, `lea`,
-//! additions, cells of the frame, and comparisons that bound an index. What is not followed, into a vector register, into other
-//! memory or into a callee, *escapes*: then any pointer and any callee may touch the whole frame.
+//! additions, cells of the frame, and comparisons that bound an index. An address that goes where it is not followed, into a vector
+//! register, other memory or a callee, *escapes*: then any pointer and any callee may touch the whole frame.
 #![forbid(unsafe_code)]
 
 mod branch;
@@ -32,7 +32,7 @@ use walk::{keeps_way, settled};
 pub struct Access {
     /// The instruction.
     pub op: usize,
-    /// Where.
+    /// Its place.
     pub place: Where,
     /// Bytes.
     pub size: usize,
@@ -47,9 +47,9 @@ pub struct Access {
 /// Where memory outside the frame is touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outside {
-    /// At least so many bytes above the register's value at the entry.
+    /// At least this many bytes above the register's value at the entry.
     Above(Register, i64),
-    /// Anywhere: an address that was made from what came from outside, and that has no lower bound.
+    /// Anywhere: the address was made from what came from outside, and has no lower bound.
     Anywhere,
 }
 
@@ -58,13 +58,13 @@ pub enum Outside {
 pub struct Frame {
     /// Every memory operand that is, or may be, in the frame.
     pub accesses: Vec<Access>,
-    /// Accesses of other memory than the frame, with the instruction; those of the program's own data at known places do not count.
+    /// Accesses to memory other than the frame, with the instruction; those to the program's own data at known places do not count.
     pub outside: Vec<(usize, Outside)>,
-    /// The addresses that another register or a cell than the stack pointer takes, and those from which an index counts.
+    /// The addresses that a cell or a register other than the stack pointer takes, and those from which an index counts.
     pub taken: BTreeSet<Address>,
     /// The registers before each instruction, in the order of [`GENERAL`].
     pub before: HashMap<usize, State>,
-    /// Instructions with an address of which only the linker knows the distance from the stack pointer.
+    /// Instructions with an address whose distance from the stack pointer only the linker knows.
     pub lost: Vec<usize>,
     /// Exits at which the stack pointer differs from the entry's.
     pub unbalanced: Vec<usize>,
@@ -72,15 +72,15 @@ pub struct Frame {
     pub lowest: i64,
     /// Whether any address of the frame escapes.
     pub escapes: bool,
-    /// Instructions with which one does, calls included.
+    /// Instructions by which one does, calls included.
     pub hidden: Vec<usize>,
     /// The place of each aligned base before it was aligned: the base lies there or below.
     pub aligned: BTreeMap<usize, Address>,
-    /// The first instruction that touches its return address otherwise than by a call or a return.
+    /// The first instruction that touches its return address other than by a call or a return.
     pub returns: Option<usize>,
-    /// Callee-saved registers of which it uses the entry's value otherwise than to keep it.
+    /// Callee-saved registers whose entry value it uses other than to keep it.
     pub demands: BTreeSet<Register>,
-    /// Whether it gives away an address of its frame or its caller's, but for those in registers at a return.
+    /// Whether it gives away an address of its frame or its caller's, except in registers at a return.
     pub gives: bool,
     /// The registers that may hold such an address at a return.
     pub leaves: BTreeSet<Register>,
@@ -103,7 +103,7 @@ impl Frame {
     }
 }
 
-/// The bytes of a memory operand; 0 if the instruction does not tell (`xsave` and such).
+/// The size of a memory operand in bytes; 0 if the instruction does not give it (`xsave` and the like).
 pub(crate) fn size(memory: &UsedMemory) -> usize {
     match memory.memory_size() {
         MemorySize::Unknown => 0,
@@ -207,7 +207,7 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines, strict
     // Its return address is where its caller put it, and a value like others.
     let linked = function.exits.values().any(|exit| *exit == Exit::Link);
     for &i in &function.body {
-        // A path that no value allows.
+        // No value allows this path.
         let Some(state) = out.before.get(&i) else { continue };
         let instruction = &program.ops[i].instruction;
         if let Value::Stack(Address { base: 0, offset }) = state.of(Register::RSP) {
@@ -322,7 +322,7 @@ fn outside(program: &Program, op: usize, memory: &UsedMemory, state: &State) -> 
     }
 }
 
-/// Before how many bytes above a register's value at the entry an operand outside the frame ends.
+/// The end of an operand outside the frame, in bytes above a register's value at the entry.
 fn end_above(instruction: &Instruction, memory: &UsedMemory, state: &State) -> i64 {
     match state.foreign(memory) {
         _ if reaches_beyond(instruction, memory) => i64::MAX,

@@ -19,8 +19,8 @@ pub enum Bank {
     Xmm32,
     /// The mask registers k1 to k7 and k0: AVX-512BW.
     K,
-    /// Seven lanes of each of zmm16 to zmm30, the eighth being lane 0, which scalar moves would clear the others of. k1 to k7 hold
-    /// the lanes' masks and zmm31 takes a lane out: AVX-512.
+    /// Seven lanes of each of zmm16 to zmm30: not lane 0, since scalar moves to it would clear the others. k1 to k7 hold the lanes'
+    /// masks and zmm31 takes a lane out: AVX-512.
     ZmmLane,
 }
 
@@ -45,7 +45,7 @@ impl Bank {
     pub fn homes(self) -> Vec<Home> {
         match self {
             Bank::Mm => (0..8).map(Home::Mm).collect(),
-            // Arguments and results come in the low ones.
+            // Arguments and results use the low registers.
             Bank::Xmm => (0..16).rev().map(Home::Xmm).collect(),
             Bank::Xmm32 => (16..32).rev().chain((0..16).rev()).map(Home::Xmm).collect(),
             Bank::K => (1..8).chain([0]).map(Home::K).collect(),
@@ -68,7 +68,7 @@ impl FromStr for Bank {
     fn from_str(said: &str) -> Result<Bank, String> {
         Bank::ALL.into_iter().find(|bank| bank.name() == said).ok_or_else(|| {
             let names: Vec<&str> = Bank::ALL.iter().map(|bank| bank.name()).collect();
-            format!("no home '{said}'; there are: {}", names.join(", "))
+            format!("no home '{said}'; expected one of: {}", names.join(", "))
         })
     }
 }
@@ -92,7 +92,7 @@ pub enum Home {
 }
 
 impl Home {
-    /// The kind that it is of.
+    /// Its kind.
     #[must_use]
     pub const fn bank(self) -> Bank {
         match self {

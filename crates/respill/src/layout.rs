@@ -1,9 +1,9 @@
 //! Controls for the layout that changes with the length of instructions.
 //!
 //! A move to a register is shorter or longer than one to the stack, so all code of a rewritten function moves, which
-//! alone can change its time by percents. Two texts take this apart. In the *placebo* the values stay on the stack, in
+//! alone can change its time by percents. Two texts separate this effect. In the *placebo* the values stay on the stack, in
 //! the *levelled* text they live in their homes, and every instruction has the same place in both: the shorter of the
-//! two is filled up by meaningless prefixes where these suffice, so that no instruction is added, and otherwise by
+//! two is padded with meaningless prefixes where these suffice, so that no instruction is added, and otherwise with
 //! `nop`. The clearing of homes at a function's end, and `emms`, are `nop` of their length in the placebo.
 #![forbid(unsafe_code)]
 
@@ -87,7 +87,7 @@ fn nops(mut bytes: usize) -> Vec<String> {
     out
 }
 
-/// Instructions filled up by `bytes`.
+/// Instructions padded by `bytes`.
 fn filled(said: &str, bytes: usize, single: bool) -> String {
     match bytes {
         0 => said.to_owned(),
@@ -258,7 +258,7 @@ f:      movq %rdi, -8(%rsp)
         assert!(same_places(&program, [&edited("nop\n\t"), &edited(".byte 0x90\n\t")]).is_ok());
         let error =
             same_places(&program, [&edited("nop\n\t"), &edited("nop; nop\n\t")]).expect_err("differs");
-        // The first line behind the edited one.
+        // The first line after the edited one.
         assert_eq!(error.to_string().split(": ").next(), Some("f.s:3"));
     }
 

@@ -1,4 +1,4 @@
-//! Spilled values of x86-64 assembly: found, and given another home than the stack.
+//! Finds spilled values in x86-64 assembly and gives them a home other than the stack.
 //!
 #![doc = include_str!("../README.md")]
 

@@ -1,8 +1,8 @@
 //! Faults around MMX that only a caller notices.
 //!
-//! The eight MMX registers are the x87 registers under other names, and any MMX instruction marks all eight as full. Until `emms` the
-//! next x87 load finds no room and gives no number: a caller's `long double` becomes NaN, far from the code at fault. The rules (System V
-//! ABI for x86-64, 3.2.1 and 3.2.3): the x87 registers are empty at calls and returns unless they carry a result.
+//! The eight MMX registers are the x87 registers under other names, and any MMX instruction marks all eight as full. Until `emms`, the
+//! next x87 load finds no room and gives NaN: a caller's `long double` is lost, far from the code at fault. The rules (System V ABI for
+//! x86-64, 3.2.1 and 3.2.3): the x87 registers are empty at calls and returns unless they carry a result.
 #![forbid(unsafe_code)]
 
 use core::fmt;

@@ -35,10 +35,10 @@ pub enum LoadError {
     Reference {
         /// Its number in the x86-64 ELF supplement.
         kind: u32,
-        /// To what.
+        /// The symbol.
         symbol: String,
     },
-    /// A reference to this symbol has no room for so great a distance.
+    /// A reference to this symbol has no room for its distance.
     Far(String),
     /// No memory.
     Memory(io::Error),
@@ -50,9 +50,9 @@ impl fmt::Display for LoadError {
             LoadError::Unavailable(why) => f.write_str(why),
             LoadError::Assemble(e) => write!(f, "{e}"),
             LoadError::Object(why) => write!(f, "the assembled object cannot be loaded: {why}"),
-            LoadError::Undefined(name) => write!(f, "the program needs `{name}`, which is not here"),
+            LoadError::Undefined(name) => write!(f, "the program needs `{name}`, which is not defined"),
             LoadError::Reference { kind, symbol } => {
-                write!(f, "a reference of kind {kind} to `{symbol}`, which is not served")
+                write!(f, "a reference of kind {kind} to `{symbol}`, which is not supported")
             }
             LoadError::Far(symbol) => write!(f, "`{symbol}` is too far away for the code that refers to it"),
             LoadError::Memory(e) => write!(f, "no memory for the program: {e}"),
@@ -311,7 +311,7 @@ impl Loaded {
     /// Whether two addresses are the same place of the same section, in this version and in another, or beside it.
     #[must_use]
     pub fn corresponds(&self, other: &Loaded, here: u64, there: u64) -> bool {
-        // An address just behind a section is its own only where it is no other's.
+        // An address just after a section belongs to it only if it lies in no other.
         let find = |of: &Loaded, address: u64| {
             let own =
                 || of.pieces.iter().filter(|piece| piece.kind != Group::Code && !piece.bytes.is_empty());

@@ -4,7 +4,7 @@
 //! This crate makes the variants and runs them; the laboratory times and judges them. For each plan there is the text
 //! with the values in their homes (`mm`), the same without clearing the homes at the end (`mm+unwiped`), and the two
 //! texts of one layout (`mm+placebo`, `mm+level`: see [`crate::layout`]). `copy` is the unchanged function once more:
-//! its difference to `stack` is that of equal things.
+//! its difference from `stack` is that of equal code.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -257,7 +257,7 @@ impl Assembled {
                             let why = String::from_utf8_lossy(why).into_owned();
                             Agreement { name: variant.name.clone(), same, different, why }
                         }
-                        None => fail("the child said nothing".into()),
+                        None => fail("the child sent nothing".into()),
                     },
                     Ok((_, ended)) => fail(format!("it did not come back: {ended:?}")),
                     Err(e) => fail(format!("no process: {e}")),

@@ -21,7 +21,7 @@ use iced_x86::Register;
 use crate::analysis::Analysis;
 use crate::homes::Home;
 
-/// Why a home is refused. Functions are units by number, none for code to which no jump of the file leads.
+/// Why a home is refused. Functions are given by unit number, `None` for code to which no jump of the file leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Objection {
@@ -36,7 +36,7 @@ pub enum Objection {
         /// Its instruction.
         op: usize,
     },
-    /// A neighbour uses x87 or MMX by itself, whose registers and tags are shared.
+    /// A neighbour itself uses x87 or MMX, which share registers and tags.
     Float {
         /// The function whose value was to move.
         of: usize,
@@ -158,7 +158,7 @@ pub struct Neighbours {
 }
 
 impl Neighbours {
-    /// Those of a unit.
+    /// The registers used around a unit.
     #[must_use]
     pub fn of(analysis: &Analysis, unit: usize) -> Neighbours {
         let units = &analysis.units;
@@ -213,8 +213,8 @@ impl Neighbours {
     }
 }
 
-/// Adds to a set all that follows from `todo`: what is `next` to each, and, once there is one that `opens` it, what lies `behind`.
-/// Those are returned that are in the set because of it.
+/// Adds to a set all that follows from `todo`: what is `next` to each, and what lies `behind` once a member `opens` it. Returns `todo`
+/// and the members that were added.
 fn closed<'a, T: IntoIterator<Item = &'a usize>>(
     set: &mut [bool],
     mut todo: Vec<usize>,

@@ -23,7 +23,7 @@ pub(crate) struct Framed {
     pub(crate) cycles: Vec<usize>,
 }
 
-/// The most often that an outline of a cycle grows, before it is said to touch everything.
+/// The most often that an outline of a cycle grows, before it counts as touching everything.
 const PATIENCE: usize = 6;
 
 /// The frames and slots of all functions.
@@ -62,7 +62,7 @@ pub(crate) fn framed(
         while let Some(node) = todo.pop_front() {
             let n = graph[node];
             let mut frame = frame::frame(program, &functions[n], &outlines, strict);
-            // A function that is called meanwhile may change the register with another's address.
+            // A function called in between may change the register that holds another function's address.
             let keeps = |call: &Call, register: &Register| match &call.callee {
                 Callee::Local(entry) => outlines.get(entry).is_some_and(|o| o.keeps.contains(register)),
                 _ => true,
@@ -79,7 +79,7 @@ pub(crate) fn framed(
             if !unknown.is_empty() {
                 frame = frame::frame(program, &functions[n], &outlines, strict);
             }
-            // A jump through a pointer goes to places with its stack pointer. With that of the entry it may also be one to another function.
+            // A jump through a pointer goes to places with its stack pointer. With the entry's it may also go to another function.
             for op in functions[n].gotos.clone() {
                 let places = functions[n].next.entry(op).or_default();
                 places.retain(|place| frame.may_go(op, *place));
@@ -99,7 +99,7 @@ pub(crate) fn framed(
             }
             let function = &functions[n];
             let mut slots = slots::slots(program, function, &frame, &outlines, assumed);
-            // As an address that escapes.
+            // It counts as an address that escapes.
             if let Some(op) = slots::reads_left(function, &frame, &slots) {
                 slots.iter_mut().for_each(|slot| slots::suspect(slot, op));
                 frame.gives = true;
@@ -160,7 +160,7 @@ fn outline(
         wild: lost || frame.gives,
         lost,
     };
-    // An object among its arguments on the stack ends nobody knows where.
+    // The end of an object among its arguments on the stack is unknown.
     let handed = frame.taken.iter().any(|a| a.base == 0 && a.offset >= 8);
     out.lost |= handed && (frame.gives || !frame.leaves.is_empty());
     for access in &frame.accesses {
@@ -249,7 +249,7 @@ fn outline(
             _ => (),
         }
     }
-    // Too many to be worth while.
+    // Too many to track.
     if out.reach.len() > 256 {
         (out.wild, out.lost) = (true, true);
         out.reach.clear();

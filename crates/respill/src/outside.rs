@@ -1,8 +1,8 @@
-//! Accesses through pointers that a function was handed, and which of them may reach below it into its own frame.
+//! Accesses through pointers that a function was given, and which of them may reach below it into its own frame.
 //!
-//! What lies in the frames of callers begins at the *floor*: the place above the return address. A pointer that is handed to a function
-//! lies at the floor or above, or in other memory than this stack, whose distance nobody knows. An access at least `d` bytes above such
-//! a pointer touches no byte below the floor less `d`; one without a lower bound may touch any.
+//! The frames of callers begin at the *floor*, the place above the return address. A pointer that is given to a function lies at or above
+//! the floor, or in memory other than this stack, at an unknown distance. An access at least `d` bytes above such a pointer touches no
+//! byte below the floor plus `d`; one without a lower bound may touch any byte.
 //!
 //! ```text
 //! least[unit][register]  how far below the floor a value of the register may point at the entry, over all callers in the file
@@ -24,11 +24,11 @@ const ANY: i64 = i64::MIN;
 /// What a function touches through the registers that it gets, and whether it touches anything at all.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Through {
-    /// Of a register's value at the entry: the least distance.
+    /// The least distance from each register's value at the entry.
     registers: BTreeMap<Register, i64>,
-    /// Any address that was made from what came from outside.
+    /// Whether it may touch any address that was made from what came from outside.
     anywhere: bool,
-    /// The same as for the registers, of values that code outside the file is handed: each at a known distance.
+    /// The same for values that code outside the file is given, each at a known distance.
     given: BTreeMap<Register, i64>,
 }
 
@@ -47,7 +47,7 @@ impl Through {
         }
     }
 
-    /// Adds a value that code outside is handed, if its distance is known.
+    /// Adds a value that code outside is given, if its distance is known.
     fn give(&mut self, value: Value, by: i64) {
         if let Some((register, from)) = value.near() {
             let least = self.given.entry(register).or_insert(i64::MAX);
@@ -69,8 +69,8 @@ impl Through {
 
 /// For each unit: the instructions that may touch bytes below its floor, with the lowest.
 pub(crate) fn below(units: &[Unit], by_entry: &HashMap<usize, usize>) -> Vec<BTreeMap<usize, i64>> {
-    // A function that writes through a pointer below its floor may change a cell of its own. If it relies on one, then nobody knows
-    // what it touches, or hands over.
+    // A function that writes through a pointer below its floor may change one of its own cells. If it relies on one, what it touches
+    // or passes on is unknown.
     let mut unsure: BTreeSet<usize> = BTreeSet::new();
     let (through, least) = loop {
         let (through, least) = (through(units, by_entry, &unsure), least(units, by_entry, &unsure));
@@ -96,7 +96,7 @@ pub(crate) fn below(units: &[Unit], by_entry: &HashMap<usize, usize>) -> Vec<BTr
                 let from = |(register, by): (&Register, &i64)| {
                     least[n].get(register).map(|low| low.saturating_add(*by))
                 };
-                // Of what was loaded code outside gets no pointer into a frame.
+                // Code outside is given no loaded pointer into a frame.
                 let given = touched.given.iter().filter_map(from).filter(|lowest| *lowest > ANY / 2);
                 let lowest = touched.registers.iter().filter_map(from).chain(given).min();
                 let lowest = lowest.filter(|_| !touched.anywhere);
@@ -150,7 +150,7 @@ fn local<'a>(
     })
 }
 
-/// What code outside is handed.
+/// What code outside is given.
 fn given(unit: &Unit, op: usize) -> Through {
     let mut out = Through::default();
     if let Some(state) = unit.frame.before.get(&op) {
@@ -178,7 +178,7 @@ fn through(units: &[Unit], by_entry: &HashMap<usize, usize>, unsure: &BTreeSet<u
     for (n, unit) in units.iter().enumerate() {
         local(unit, by_entry).for_each(|(_, callee)| callers[callee].push(n));
     }
-    // What each touches and hands over itself.
+    // What each unit itself touches and passes on.
     let mut own: Vec<Through> = Vec::new();
     for (n, unit) in units.iter().enumerate() {
         let mut all = Through { anywhere: unsure.contains(&n), ..Through::default() };
@@ -205,7 +205,7 @@ fn through(units: &[Unit], by_entry: &HashMap<usize, usize>, unsure: &BTreeSet<u
     out
 }
 
-/// How far below its floor each register of a unit may point when it is entered. What no caller hands over has no entry.
+/// How far below its floor each register of a unit may point when it is entered. A register that no caller passes has no entry.
 fn least(
     units: &[Unit],
     by_entry: &HashMap<usize, usize>,
@@ -213,13 +213,13 @@ fn least(
 ) -> Vec<BTreeMap<Register, i64>> {
     let mut out: Vec<BTreeMap<Register, i64>> = vec![BTreeMap::new(); units.len()];
     for (n, unit) in units.iter().enumerate() {
-        // Code outside the file hands over nothing that lies below its own stack pointer.
+        // Code outside the file passes nothing that lies below its own stack pointer.
         if unit.entered {
             out[n].extend(GENERAL.map(|register| (register, 0)));
         }
     }
     let entered: Vec<usize> = (0..units.len()).filter(|&n| units[n].entered).collect();
-    // What calls through pointers hand over, to all of these.
+    // What calls through pointers pass, to every function that they may reach.
     let mut handed_to_all = GENERAL.map(|register| (register, 0));
     let mut rounds: BTreeMap<usize, usize> = BTreeMap::new();
     let mut todo: Vec<usize> = (0..units.len()).collect();

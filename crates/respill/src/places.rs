@@ -54,7 +54,7 @@ pub(crate) fn closed(
     let mut wanted = HashMap::new();
     for function in functions {
         let named: BTreeSet<usize> = function.body.iter().copied().filter(|op| naming.contains(op)).collect();
-        // A function that has not all of its places may hand it to one that has.
+        // A function without all of its places may pass it to one that has them.
         let owned = |op: &usize| {
             let table = tables::named(program, *op, tables);
             table.is_none_or(|(_, table)| {
@@ -77,8 +77,8 @@ pub(crate) fn closed(
     closed.flat_map(|(_, table)| &table.statements).copied().collect()
 }
 
-/// Whether a function reads for its jumps alone what lies where it names tables of distances. Followed is each register that may hold
-/// something made from such a name; once that is put elsewhere, all that is loaded may be it.
+/// Whether a function reads the tables of distances that it names for its jumps alone. Each register that may hold something made from
+/// such a name is followed. Once that is put elsewhere, anything that is loaded may be it.
 fn only_jumps(
     program: &Program,
     functions: &[Function],
@@ -123,7 +123,7 @@ fn only_jumps(
         if made && instruction.op0_kind() == OpKind::Register && instruction.op0_register() == Register::RSP {
             return false;
         }
-        // Now all that was loaded before may be it.
+        // Now anything that was loaded before may be it.
         if made && elsewhere && !put {
             put = true;
             todo.extend(before.keys().copied());
@@ -151,7 +151,7 @@ fn only_jumps(
 /// How many calls deep [`wants`] looks.
 const DEPTH: usize = 3;
 
-/// The registers of which a function may use what they hold at its entry.
+/// The registers whose entry values a function may use.
 fn wants(
     program: &Program,
     functions: &[Function],
@@ -197,7 +197,7 @@ fn bit(register: Register) -> u16 {
 }
 
 /// The registers in which a call leaves nothing of its caller's: those that the ABI does not keep. A function of this file that calls
-/// nothing may leave them as they are, and compilers know it.
+/// nothing may leave them unchanged, and compilers rely on that.
 fn lost(program: &Program, functions: &[Function], callee: &Callee) -> u16 {
     let volatile = GENERAL.into_iter().filter(|register| !CALLEE_SAVED.contains(register));
     let all = volatile.map(bit).fold(0, core::ops::BitOr::bitor);
@@ -278,7 +278,7 @@ pub(crate) fn taken_but(program: &Program, closed: &BTreeSet<usize>) -> Taken {
             _ => (),
         }
     }
-    // The text does not tell every place that data hold: names may be set, and numbers have names.
+    // The text does not show every place that data hold: names may be set, and numbers have names.
     let distances = distances(program);
     for (field, reference) in &program.pointers {
         let Some(there) = into_code(program, reference) else { continue };

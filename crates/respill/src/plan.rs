@@ -24,18 +24,18 @@ pub enum Policy {
     Coldest,
 }
 
-/// What is wanted.
+/// What a plan should do.
 #[derive(Clone, Debug)]
 pub struct Wish {
     /// Kinds of homes, each with the most that may be used; the first kind is filled first.
     pub banks: Vec<(Bank, Option<usize>)>,
-    /// Which slots.
+    /// Which slots, and in which order.
     pub policy: Policy,
     /// The number of times each instruction ran; without counts, loops count ten times for each level.
     pub counts: Option<HashMap<usize, u64>>,
     /// The slots, as (unit, slot), that must stay, for example aliased ones.
     pub stay: BTreeSet<(usize, usize)>,
-    /// Only these slots, if it is not empty.
+    /// Only these slots, unless it is empty.
     pub only: BTreeSet<(usize, usize)>,
     /// Whether slots that arithmetic names as operands are taken through a free register.
     pub operands: bool,
@@ -51,11 +51,11 @@ pub enum Stays {
     FromOutside,
     /// Its function cannot be analysed.
     Opaque(Opaque),
-    /// This instruction names it, and belongs to another function too.
+    /// This instruction names it, and also belongs to another function.
     Shared(usize),
     /// Its value lives across this call to code that is not in the file, or that calls such code or the function itself.
     Across(usize),
-    /// This instruction names it in a way that cannot be rewritten, or has no free register to do it through.
+    /// This instruction names it in a way that cannot be rewritten, or has no free register for the rewrite.
     Operand(usize),
     /// All homes are taken where it lives.
     Full,
@@ -70,7 +70,7 @@ pub enum Stays {
 impl fmt::Display for Stays {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Stays::Class(class) => write!(f, "it is no spilled value ({class:?})"),
+            Stays::Class(class) => write!(f, "it is not a spilled value ({class:?})"),
             Stays::FromOutside => {
                 f.write_str("it is read before it is written, or lies in the caller's frame")
             }
@@ -78,12 +78,12 @@ impl fmt::Display for Stays {
             Stays::Across(_) => {
                 f.write_str("it lives across a call to unknown code, or into its own function")
             }
-            Stays::Shared(_) => f.write_str("an instruction names it that belongs to another function too"),
+            Stays::Shared(_) => f.write_str("an instruction that names it also belongs to another function"),
             Stays::Operand(_) => f.write_str("an instruction names it that cannot be rewritten here"),
             Stays::Full => f.write_str("all homes are taken where it lives"),
             Stays::Refused(_) => f.write_str("its callers or callees use the homes"),
             Stays::Aliased => f.write_str("something else touches it"),
-            Stays::NotWanted => f.write_str("it was not asked for"),
+            Stays::NotWanted => f.write_str("it was not requested"),
         }
     }
 }
@@ -91,7 +91,7 @@ impl fmt::Display for Stays {
 /// Homes for slots, both by (unit, slot).
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// Who moves where.
+    /// The home of each slot that moves.
     pub homes: BTreeMap<(usize, usize), Home>,
     /// The slots that stay, and why.
     pub stays: BTreeMap<(usize, usize), Stays>,
@@ -178,7 +178,7 @@ pub fn plan(analysis: &Analysis, wish: &Wish) -> Plan {
                 }
                 None => {
                     let mut asked = wish.banks.iter().flat_map(|(bank, _)| bank.homes());
-                    // If some home is allowed, there are too few of them; if none is, the first one's reason is given.
+                    // If some home is allowed, too few are free; if none is, the reason for the first one is given.
                     let first = asked.next().and_then(objection);
                     let refused = first.filter(|_| asked.all(|home| objection(home).is_some()));
                     out.stays.insert((n, s), refused.map_or(Stays::Full, Stays::Refused));
@@ -248,7 +248,7 @@ fn stays(analysis: &Analysis, unit: &Unit, key: (usize, usize), slot: &Slot, wis
     slot.others.iter().copied().find(|&op| !rewritable(analysis, unit, op)).map(Stays::Operand)
 }
 
-/// Whether a function, or one that calls it, has instructions of another one.
+/// Whether a function, or one that calls it, shares instructions with another function.
 fn shares(analysis: &Analysis, n: usize) -> bool {
     let above = |other: &usize| *other == n || analysis.below(*other).contains(&n);
     let has =
@@ -277,7 +277,7 @@ fn rewritable(analysis: &Analysis, unit: &Unit, op: usize) -> bool {
         && unit.registers.free(op).is_some()
 }
 
-/// Whether the first word of a statement stands before the instruction's name.
+/// Whether the first word of a statement is a prefix.
 fn is_prefix(word: &str) -> bool {
     let word = word.to_ascii_lowercase();
     ["data", "addr", "rex", "cs", "ds", "es", "fs", "gs", "ss", "xacquire", "xrelease", "bnd", "notrack"]
@@ -303,7 +303,7 @@ fn conflicts(unit: &Unit, candidates: &[usize]) -> HashMap<usize, HashSet<usize>
     out
 }
 
-/// The homes of callees, for each slot those across whose calls it lives.
+/// For each slot, the homes of the callees across whose calls it lives.
 fn across_calls(analysis: &Analysis, unit: &Unit, used: &[HashSet<Home>]) -> HashMap<usize, HashSet<Home>> {
     let mut out: HashMap<usize, HashSet<Home>> = HashMap::new();
     for (op, call) in &unit.function.calls {

@@ -10,7 +10,7 @@ use crate::assembler::{self, AssembleError, Assembled, Place, Reference};
 use crate::encoded;
 use crate::text::{Kind, Text, TextError};
 
-/// Why a file is not a program. Each names the file and, if known, the line.
+/// Why a file is not a program, with the file and, if known, the line.
 #[derive(Debug)]
 pub struct ProgramError {
     /// The file's name.
@@ -21,7 +21,7 @@ pub struct ProgramError {
     pub why: Why,
 }
 
-/// A file's fault.
+/// What is wrong with a file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Why {
@@ -31,9 +31,9 @@ pub enum Why {
     Assemble(AssembleError),
     /// It has no instruction.
     Empty,
-    /// The assembler does not know this instruction, and the original has none such.
+    /// The assembler does not know this instruction, and the original does not have it.
     Unknown,
-    /// Its repetitions mean something else than they seem to.
+    /// Its repetitions do not mean what they seem to mean.
     Repeats,
 }
 
@@ -81,7 +81,7 @@ pub struct Op {
     pub(crate) after: Gap,
 }
 
-/// Bytes of a section of code that belong to no statement that is an instruction.
+/// Bytes of a code section that belong to no instruction statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Gap {
     /// None.
@@ -89,7 +89,7 @@ pub(crate) enum Gap {
     Nothing,
     /// Instructions without effect: alignment, the marks of jump targets.
     Filling,
-    /// Others.
+    /// Any other bytes.
     Bytes(Vec<u8>),
 }
 
@@ -120,9 +120,9 @@ pub struct Program {
     pub text: Text,
     /// The instructions.
     pub ops: Vec<Op>,
-    /// The names of places in code: of each instruction that has one, all of them.
+    /// All names of each instruction that has one.
     pub names: BTreeMap<usize, Vec<Name>>,
-    /// The instruction at each place, or behind the filling there.
+    /// The instruction at each place, or after the filling there.
     pub(crate) at: HashMap<Place, usize>,
     /// What lies before the first instruction of each section.
     pub(crate) lead: BTreeMap<usize, Gap>,
@@ -173,8 +173,8 @@ impl Program {
         if ops.is_empty() {
             return Err(fail(None, Why::Empty));
         }
-        // Each statement's bytes end where the next one's begin, unless something else lies between. What is not one instruction is not
-        // decoded as such.
+        // Each statement's bytes end where the next one's begin, unless something else lies between. Bytes that are not one instruction are
+        // not decoded as one.
         for n in 1..ops.len() {
             let [a, b] = [&ops[n - 1], &ops[n]];
             let end = a.place.offset + a.instruction.len() as u64;
@@ -244,7 +244,7 @@ impl Program {
         })
     }
 
-    /// Reads a rewrite of this text, in which every instruction that is new must be known to the assembler.
+    /// Reads a rewrite of this text. The assembler must know every new instruction.
     ///
     /// # Errors
     /// [`ProgramError`].
@@ -265,7 +265,7 @@ impl Program {
         self.text.statements()[self.ops[op].statement].line
     }
 
-    /// Whether an instruction's statement is the whole of it, by name: neither bytes nor a prefix of what follows.
+    /// Whether an instruction's statement is the whole instruction, by name: neither bytes nor a prefix of what follows.
     #[must_use]
     pub fn is_plain(&self, op: usize) -> bool {
         let kind = self.text.statements()[self.ops[op].statement].kind;
@@ -279,7 +279,7 @@ impl Program {
     }
 }
 
-/// Finds what lies between the instructions of each section. Places in a filling stand for the instruction behind it.
+/// Finds what lies between the instructions of each section. Places in filling stand for the instruction after it.
 fn gaps(ops: &mut [Op], at: &mut HashMap<Place, usize>, assembled: &Assembled) -> BTreeMap<usize, Gap> {
     let mut lead = BTreeMap::new();
     for (&section, code) in &assembled.code {
@@ -298,7 +298,7 @@ fn gaps(ops: &mut [Op], at: &mut HashMap<Place, usize>, assembled: &Assembled) -
                 at.extend(idle.into_iter().map(|i| (Place { section, offset: i.ip() }, next)));
             }
             match last {
-                // A statement that is not decoded may be as long as it likes.
+                // A statement that is not decoded may have any length.
                 Some(last) if ops[last].instruction.is_invalid() => (),
                 Some(last) => ops[last].after = gap,
                 None => {
@@ -320,7 +320,7 @@ pub(crate) enum Aim {
     External(String),
 }
 
-/// Of an instruction at a place.
+/// The aim of an instruction at a place.
 pub(crate) fn aim(instruction: &Instruction, at: Place, assembled: &Assembled) -> Option<Aim> {
     let branch = is_near_branch(instruction);
     if !branch && !instruction.is_ip_rel_memory_operand() {

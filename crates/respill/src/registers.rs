@@ -39,7 +39,7 @@ const CLOBBERED: [Register; 9] = [
 /// The registers that carry arguments, the number of vector arguments and a static chain: all of those but the last.
 const ARGUMENTS: &[Register] = CLOBBERED.split_at(8).0;
 
-/// Of each instruction: the general registers that it uses in any way, and those that are live after it.
+/// For each instruction, the general registers that it uses in any way, and those that are live after it.
 #[derive(Clone, Debug, Default)]
 pub struct Registers {
     used: HashMap<usize, Set>,
@@ -51,7 +51,7 @@ impl Registers {
     #[must_use]
     pub fn free(&self, op: usize) -> Option<Register> {
         let taken = self.used.get(&op)? | self.after.get(&op)? | bit(Register::RSP);
-        // Registers whose names need no longer encoding come first.
+        // Registers that need no longer encoding come first.
         GENERAL.into_iter().find(|&register| taken & bit(register) == 0)
     }
 
@@ -93,8 +93,8 @@ pub(crate) fn usage(instruction: &Instruction, info: &mut InstructionInfoFactory
 /// Follows the registers of a function backwards.
 ///
 /// A function that only outside code calls follows System V. One that this file calls (`known`) may return values in
-/// any register, and its caller may rely on registers that it spares. So all registers are live at its end, and at a
-/// call to it or through a pointer.
+/// any register, and its caller may rely on registers that it leaves unchanged. So all registers are live at its end,
+/// and at a call to it or through a pointer.
 #[must_use]
 pub fn registers(program: &Program, function: &Function, known: bool) -> Registers {
     let mut info = InstructionInfoFactory::new();
@@ -105,7 +105,7 @@ pub fn registers(program: &Program, function: &Function, known: bool) -> Registe
         let Use { mut read, mut kill, used } = usage(&program.ops[i].instruction, &mut info);
         if let Some(call) = function.calls.get(&i) {
             match call.callee {
-                // What a pointer leads to may lie in this file, and have a convention of its own.
+                // A pointer may lead to a function of this file with its own convention.
                 Callee::Local(_) | Callee::Unknown => read = ALL,
                 Callee::External(_) => {
                     read |= set(ARGUMENTS);

@@ -17,7 +17,7 @@ use crate::text::{Edits, Kind};
 pub struct Options {
     /// Whether homes are cleared at the exits of functions that are called from outside.
     pub wipe: bool,
-    /// Whether `emms` is added where needed. Without it the text is wrong, for tests of the check.
+    /// Whether `emms` is added where needed. Without it the text is wrong, which tests of the check use.
     pub emms: bool,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for RewriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{}:{}: `{}` cannot be rewritten: its operands are not told apart",
+            "{}:{}: `{}` cannot be rewritten: its operands cannot be told apart",
             self.file, self.line, self.said
         )
     }
@@ -110,12 +110,12 @@ pub fn rewrite(analysis: &Analysis, plan: &Plan, options: Options) -> Result<Rew
                 let statement = program.ops[op].statement;
                 let style = Style { syntax: syntaxes[&statement], vex: unit.vex };
                 let mut said = Vec::new();
-                // Where a jump on a condition leaves, values that are wanted otherwise stay.
+                // Where a conditional jump leaves, values that live on in the function stay.
                 let wanted = &unit.live.after[&op];
                 let stays =
                     |home: &Home| wanted.iter().any(|s| own.get(s).is_some_and(|own| own.clashes(*home)));
                 let leaves = unit.function.next[&op].is_empty();
-                // What functions have in common clears what all of them use.
+                // Code that functions share clears homes only if all of them use the same.
                 let common = shared[&op].iter().all(|&other| homes[other] == *all);
                 if options.wipe && common {
                     let cleared = all.iter().filter(|home| leaves || lanes.is_empty() && !stays(home));
@@ -146,7 +146,7 @@ pub fn rewrite(analysis: &Analysis, plan: &Plan, options: Options) -> Result<Rew
     Ok(Rewritten { text: program.text.edited(&edits), changed, edits })
 }
 
-/// Whether a callee is outside, or may call or jump to code outside, also to such that does not return.
+/// Whether a callee is outside, or may call or jump to code outside, including code that does not return.
 fn goes_outside(analysis: &Analysis, callee: &Callee) -> bool {
     let Callee::Local(entry) = callee else { return true };
     let Some(n) = analysis.at(*entry) else { return true };

@@ -50,9 +50,9 @@ pub struct Slot {
     pub others: Vec<usize>,
     /// Instructions that may touch it under another name: through an index or a pointer, or a callee that was given an address.
     pub suspects: Vec<usize>,
-    /// The assumptions without which there would be more of these.
+    /// The assumptions without which there would be more suspects.
     pub assumes: BTreeSet<Assumption>,
-    /// Those of all these that write the whole of it and read nothing.
+    /// The instructions above that write all of it and read nothing.
     pub overwrites: Vec<usize>,
     /// Whether it may hold a value when the function begins: then the value comes from outside.
     pub from_outside: bool,
@@ -194,7 +194,7 @@ fn class(program: &Program, frame: &Frame, slot: &Slot, group: &[&Access], uses:
     if group.iter().any(|access| access.size > 8) {
         return Class::Vector;
     }
-    // Its place is another one each time.
+    // Its place differs each time.
     if !frame.is_fixed(slot.address.base) {
         return Class::Mixed;
     }
@@ -298,7 +298,7 @@ impl Objects {
         Objects { begin: frame.taken.clone(), walls: walls.map(|slot| slot.address).collect() }
     }
 
-    /// Whether a slot lies in no object: below all places where one may begin, save for those with a wall between.
+    /// Whether a slot lies in no object: below all places where one may begin, except those with a wall between.
     fn exclude(&self, frame: &Frame, slot: &Slot) -> bool {
         let (at, end) = (slot.address, slot.address.offset + slot.size as i64);
         self.begin.iter().all(|&begin| {
@@ -318,8 +318,8 @@ fn outside(function: &Function, live: &Live, slots: &mut [Slot]) {
     }
 }
 
-/// Suspects calls: of what their callee is known to reach, and of taking a store for an argument on the stack. What lies below the
-/// stack pointer is lost at a call, which the relation of home and slot ends with.
+/// Suspects calls of touching what their callee is known to reach, and of taking a store as an argument on the stack. A call overwrites
+/// what lies below the stack pointer, which ends the relation of home and slot.
 fn called(
     function: &Function,
     frame: &Frame,
@@ -364,7 +364,7 @@ fn called(
             }
             callee => {
                 let bare = matches!(callee, Callee::External(name) if flow::well_known(name) || flow::diverges(name));
-                // Arguments belong to the callee, so one whose value is wanted later is none, nor is any above it. How many there are
+                // Arguments belong to the callee, so a slot whose value is wanted later is not one, nor is any above it. Their number
                 // is unknown, and one may never have been written.
                 let above = |slot: &Slot| slot.address.offset + slot.size as i64 > top.offset + 8;
                 let wanted = wanted.get(&op).into_iter().flatten().map(|&n| &slots[n]);
@@ -404,7 +404,7 @@ pub(crate) fn below(frame: &Frame, slot: &Slot, top: Address) -> bool {
     frame.meets(slot.address, end, top.plus(-(1 << 40)), top.offset)
 }
 
-/// A call of a function of the file after which something is read that the callee left below the stack pointer: perhaps an address.
+/// A call of a function of the file after which something that the callee left below the stack pointer is read: perhaps an address.
 pub(crate) fn reads_left(function: &Function, frame: &Frame, slots: &[Slot]) -> Option<usize> {
     let is_below = |op: usize, slot: &Slot| match frame.before.get(&op).map(|state| state.of(Register::RSP)) {
         Some(Value::Stack(top)) => below(frame, slot, top),

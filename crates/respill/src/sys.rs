@@ -7,7 +7,6 @@ use std::ffi::CString;
 use std::io::{Error, ErrorKind, Result};
 use std::time::{Duration, Instant};
 
-/// Bytes of a page.
 pub(crate) const PAGE: usize = 4096;
 
 /// The rights of a part of a mapping.

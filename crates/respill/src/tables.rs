@@ -41,7 +41,7 @@ const BACK: usize = 24;
 
 /// The tables of a program, by their labels.
 pub(crate) fn tables(program: &Program) -> HashMap<String, Table> {
-    // What `.set` names may be set again.
+    // A name from `.set` may be set again.
     let label = |&i: &usize| program.text.statements()[i].kind == Kind::Label;
     let said = (0..program.text.statements().len()).filter(label);
     let said: BTreeSet<&str> = said.map(|i| program.text.of(i).trim_end_matches(':')).collect();
@@ -141,7 +141,7 @@ pub(crate) fn by(program: &Program, op: usize, tables: &HashMap<String, Table>) 
         return addresses(op);
     }
     let mut info = InstructionInfoFactory::new();
-    // The registers of which one should hold an entry of a table; before the sum, the jump's own.
+    // Registers, one of which should hold an entry of a table; before the sum, the jump's own register.
     let mut from = vec![jump.op0_register()];
     let (mut summed, mut extended) = (false, false);
     for j in (op.saturating_sub(BACK)..op).rev() {
@@ -175,7 +175,7 @@ pub(crate) fn by(program: &Program, op: usize, tables: &HashMap<String, Table>) 
             Mnemonic::Mov if extended && i.op0_register() == Register::EAX && memory => {
                 return Some(By::Distance(j));
             }
-            // The other one of the sum.
+            // The sum's other register.
             _ if summed && !extended && from.len() == 2 => from.retain(|&register| register != written),
             _ => return None,
         }
@@ -201,7 +201,7 @@ mod tests {
             found.get(name).map(|t| (t.distances, t.targets.iter().copied().collect::<Vec<_>>()))
         };
         assert_eq!(of(".Lt"), Some((true, vec![1, 2])));
-        // Something else stands between its entries.
+        // Something else lies between its entries.
         assert_eq!(of(".Lu"), None);
         assert_eq!(of(".Lv"), Some((false, vec![2])));
         assert_eq!((of(".Lw"), of(".Lx"), of(".Ly")), (None, None, None));
@@ -227,7 +227,7 @@ mod tests {
             ("movslq (%rdx,%rax,4), %rax\naddq %rdx, %rax\ncall g\njmp *%rax", None),
             ("movslq (%rdx,%rax,4), %rax\naddq %rdx, %rax\nxorl %eax, %eax\njmp *%rax", None),
             ("movslq (%rdx,%rax,4), %rax\nmovq %rcx, %rax\naddq %rdx, %rax\njmp *%rax", None),
-            // The sum in the other register.
+            // The sum is in the other register.
             (
                 "movslq (%rdx,%rax,4), %rax\nmovq %rcx, %rdx\naddq %rax, %rdx\njmp *%rdx",
                 Some(By::Distance(0)),

@@ -79,7 +79,7 @@ impl fmt::Display for TextError {
             TextError::Macro { name, .. } => {
                 write!(
                     f,
-                    "`{name}` makes up statements; only text in which each instruction is written out is served"
+                    "`{name}` makes up statements; only text in which each instruction is written out is supported"
                 )
             }
         }
@@ -334,7 +334,7 @@ impl Cutter<'_> {
         let said = &self.text[start..end];
         let kind = if said.starts_with('.') || assigns(said) { Kind::Directive } else { Kind::Instruction };
         if kind == Kind::Directive {
-            // Its operand may stand right behind it: `.include"file"`.
+            // Its operand may follow without a space: `.include"file"`.
             let end = said.find(|c: char| !is_name(c.encode_utf8(&mut [0; 4]))).unwrap_or(said.len());
             let name = said[..end].to_ascii_lowercase();
             if MACROS.contains(&name.as_str()) {

@@ -192,7 +192,7 @@ impl Timed {
         Ok(Timed { around, program, arena, function: ready.function, arguments, shift })
     }
 
-    /// Makes the call so many times. The foreign code runs in this process: it has passed its checks in a child before.
+    /// Makes the call `turns` times. The foreign code runs in this process; it has already passed its checks in a child.
     pub fn run(&mut self, turns: u64) {
         let (function, arguments) = (self.function, self.arguments.as_ptr() as u64);
         debug_assert!(self.program.code().contains(&function));

@@ -1,6 +1,6 @@
 //! The checks of a rewritten text: obligations by name, and results on inputs that were run.
 //!
-//! The correspondence of the two texts is found here, not taken from the rewriter, so any pair can be judged.
+//! The correspondence of the two texts is found here, not taken from the rewriter, so any pair can be checked.
 //! [`Obligation`] lists the checks, [`UNDECIDED`] their limits, and DESIGN.md the methods.
 #![cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), allow(dead_code))]
 #![forbid(unsafe_code)]
@@ -61,11 +61,11 @@ pub enum Obligation {
     Neighbours,
     /// 6. For MMX: x87 is not used meanwhile, and finds its registers empty afterwards.
     Float,
-    /// 7. On the way no flag changes, and no register that is wanted.
+    /// 7. No flag and no wanted register changes on the way to or from a home.
     Clean,
-    /// 8. Both take the same paths.
+    /// 8. Both versions take the same paths.
     Ways,
-    /// 9. The value is not looked for in memory, by an unwinder or a caller.
+    /// 9. No unwinder or caller looks for the value in memory.
     Unwinding,
 }
 
@@ -112,8 +112,8 @@ impl Obligation {
             }
             Obligation::Float => "x87 finds its registers empty",
             Obligation::Clean => "no flag and no wanted register changes on the way",
-            Obligation::Ways => "both go the same ways",
-            Obligation::Unwinding => "nobody looks for the value in memory",
+            Obligation::Ways => "both versions take the same paths",
+            Obligation::Unwinding => "no unwinder or caller looks for the value in memory",
         }
     }
 }
@@ -128,8 +128,8 @@ pub enum Means {
     Abi,
     /// By the text, under the assumptions that the report names.
     Assumed,
-    /// From runs in which the last writer of every byte of the stack was followed: for the paths that these took. Code
-    /// whose addresses do not follow from its inputs has one path for each length.
+    /// By runs that followed the last writer of every byte of the stack, for the paths that these took. Code whose
+    /// addresses do not depend on its inputs has one path for each length.
     Writers,
     /// It does not apply to this home.
     None,
@@ -148,7 +148,7 @@ pub struct MovedSlot {
     pub home: String,
     /// Instructions that name it.
     pub uses: usize,
-    /// Those of them that ran in some run.
+    /// Those of them that ran.
     pub ran: usize,
     /// How each obligation was checked.
     pub means: BTreeMap<Obligation, Means>,
@@ -167,14 +167,14 @@ pub struct Ran {
     pub added: u64,
     /// Inputs of these comparisons.
     pub traced_inputs: u64,
-    /// Inputs of which the results were compared.
+    /// Inputs whose results were compared.
     pub inputs: u64,
     /// Seconds for following, comparing in lockstep, and comparing results.
     pub seconds: [f64; 3],
 }
 
 impl Ran {
-    /// Pairs that were compared in lockstep for each second that it took.
+    /// Pairs compared in lockstep per second.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.compared as f64 / self.seconds[1].max(1e-9)
@@ -209,11 +209,11 @@ pub enum Verdict {
     Proved,
     /// The same, if these assumptions about the file hold.
     ProvedUnder(BTreeSet<Assumption>),
-    /// That nothing else touches some slot was only seen in runs with so many inputs.
+    /// Only runs with these inputs showed that nothing else touches some slot.
     Tested {
-        /// The inputs that were followed, access by access.
+        /// Inputs that were followed, access by access.
         followed: u64,
-        /// Those whose results were compared.
+        /// Inputs whose results were compared.
         inputs: u64,
         /// What is assumed for slots that need no run.
         under: BTreeSet<Assumption>,
@@ -255,7 +255,7 @@ impl Report {
         }
     }
 
-    /// Slots that nothing else touches by the text alone, by the text under assumptions, and those for which runs showed it.
+    /// The numbers of slots that nothing else touches: by the text, by the text under assumptions, and by runs.
     #[must_use]
     pub fn alone(&self) -> [usize; 3] {
         let by = |means| self.slots.iter().filter(|slot| slot.means[&Obligation::Alone] == means).count();

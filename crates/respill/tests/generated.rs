@@ -1,6 +1,6 @@
 //! Random functions, rewritten for every home: every accepted rewrite is run against its original.
 //!
-//! `LANEWORK_GENERATED` is how many functions, `LANEWORK_SEED` the first seed.
+//! `LANEWORK_GENERATED` is the number of functions, `LANEWORK_SEED` the first seed.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 #![forbid(unsafe_code)]
 
@@ -94,7 +94,7 @@ fn no_generated_function_is_accepted_and_wrong() {
     }
 }
 
-/// The wrong rewrites that a planted fault makes of a batch, or the fault's edit of a right rewrite.
+/// The wrong rewrites that a planted fault makes of a batch, or the fault's edit of a correct rewrite.
 struct Plant {
     class: String,
     text: String,
@@ -126,7 +126,7 @@ fn moved_by_name(one: &Generated, slot: &Known) -> Option<String> {
             ["movq" | "movl", from, to] if inside && from.trim_end_matches(',') == slot.operand => {
                 Some(format!("\t{}\t{home}, {to}", if words[0] == "movq" { "movq" } else { "movd" }))
             }
-            // Others see the value for a moment.
+            // Other instructions see the value in memory for a moment.
             [name, ..]
                 if inside
                     && !name.starts_with("lea")
@@ -161,7 +161,7 @@ fn aliased(batch: &Batch, class: &str) -> Option<String> {
     some.then_some(text)
 }
 
-/// A right rewrite's text with every line changed by `edit`, which may return several.
+/// A correct rewrite's text with every line changed by `edit`, which may return several.
 fn edited(text: &str, edit: impl Fn(&str) -> Option<String>) -> Option<String> {
     let mut changed = false;
     let lines = text.lines().map(|line| {

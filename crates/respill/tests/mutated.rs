@@ -1,4 +1,4 @@
-//! Edits of right rewrites, each of which breaks one obligation, are refused without an input.
+//! Edits of correct rewrites, each of which breaks one obligation, are refused without an input.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 #![forbid(unsafe_code)]
 
@@ -39,7 +39,7 @@ fn no_edit_of_a_right_rewrite_is_accepted() {
                 assert!(plan.homes.is_empty());
                 continue;
             }
-            // Nor an entry of the function itself.
+            // Nor do they outlive an entry of the function itself.
             if text == CYCLES && bank == Bank::ZmmLane {
                 assert_eq!(plan.homes.len(), 1);
                 continue;

@@ -178,7 +178,7 @@ fn a_tail_jump_does_not_go_to_another_stack_pointer() {
         analysis.units[unit(&analysis, "f")].opaque
     };
     assert_eq!(opaque(" addq $24, %rsp\n"), None);
-    // With that of the places it is a `goto`, and with another one it goes nobody knows where.
+    // With that of the places it is a `goto`; with another one its target is unknown.
     assert_eq!(opaque(""), None);
     assert!(matches!(opaque(" addq $8, %rsp\n"), Some(Opaque::Jump(_))));
 }
@@ -197,7 +197,7 @@ fn bad_texts_are_refused_by_file_and_line() {
     }
 }
 
-/// What the assembler or the decoder does not know costs its function, what jumps there, and what it names.
+/// An instruction that the assembler or the decoder does not know costs its function, what jumps there, and what it names.
 #[test]
 fn an_unknown_instruction_costs_its_function() {
     let spill = "movq %rdi, -8(%rsp)\n movq %rsi, %rdi\n movq -8(%rsp), %rax\n";
@@ -228,7 +228,7 @@ fn an_unknown_instruction_costs_its_function() {
     }
 }
 
-/// Main in assembly, so that the exit status is the whole harness: 0 if the result is the one, 1 if it is not, 2 if floating point
+/// Main in assembly, so that the exit status is the whole harness: 0 if the result is right, 1 if it is not, 2 if floating point
 /// is broken afterwards.
 fn main_program(expected: u64, poison: u8) -> String {
     format!(

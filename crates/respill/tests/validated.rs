@@ -1,4 +1,4 @@
-//! Right rewrites get a report, planted faults are refused by name.
+//! Correct rewrites get a report; planted faults are refused by name.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![forbid(unsafe_code)]
 
@@ -223,7 +223,7 @@ fn a_slot_whose_address_escapes_is_refused() {
         "{refused}"
     );
     assert!(refused.to_string().contains("reads the bytes"), "{refused}");
-    // Its refusal leads to a right rewrite, and the other slot's evidence is the run.
+    // Its refusal leads to a correct rewrite, and the other slot's evidence is the run.
     let stay = refused.stay();
     assert_eq!(stay.len(), 1);
     let plan = plan::plan(&original, &Wish { stay, ..wish(Bank::Xmm) });
@@ -480,7 +480,7 @@ fn a_case_that_crashes_is_told_by_its_line() {
         moved.replace("addq -8(%rsp), %rax", "movq %xmm5, %rdi\n\taddq %rdi, %rax\n\tpxor %xmm5, %xmm5");
     let Some(refused) = refused(text, &moved, "measure f(1, 2)", "crashed") else { return };
     assert!(
-        refused.to_string().contains("was ended by signal 11 at test.s:3: `movq (%rsi), %rax`"),
+        refused.to_string().contains("was killed by signal 11 at test.s:3: `movq (%rsi), %rax`"),
         "{refused}"
     );
 }

@@ -1,4 +1,4 @@
-//! Whether a comparison of passwords branches on them: one that stops at the first difference, and one that does not.
+//! Checks whether password comparisons branch on the passwords: one that stops at the first difference, and one that does not.
 //!
 //! `cargo run -p lanework-trace --example compare_secrets`
 #![forbid(unsafe_code)]
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         type Input = ([u8; 16], bool);
 
         fn prepare(&self, case: usize) -> ([u8; 16], bool) {
-            // Each case begins to differ at another byte.
+            // Each case first differs at a different byte.
             let mut guess = PASSWORD;
             guess[5 * case] ^= 1;
             (guess, false)
@@ -52,5 +52,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 fn main() {
-    println!("runs are traced on Linux on x86-64 alone");
+    println!("tracing needs Linux on x86-64");
 }

@@ -13,7 +13,7 @@ use crate::layout::{
     SAVED_RSP, SCRATCH, SITE, STATE, TABLE, TARGET, TRANSLATE, WORDS, WRITTEN,
 };
 
-/// A general register's number, as instructions have it.
+/// A general register's number, as instructions encode it.
 pub(crate) fn number(register: Register) -> usize {
     register.full_register() as usize - Register::RAX as usize
 }
@@ -90,7 +90,7 @@ impl Code {
 pub(crate) struct Routines {
     /// `extern "C" fn(argument, function)`: calls the function traced.
     pub(crate) enter: u64,
-    /// The same, not traced: for `ptrace`. Only the return address differs.
+    /// The same without tracing, for `ptrace`. Only the return address differs.
     pub(crate) enter_plainly: u64,
     /// Its return address.
     pub(crate) back: u64,
@@ -313,7 +313,7 @@ fn store_vector(register: Register, at: usize, wide: bool) -> Result<iced_x86::I
     } else if register.is_ymm() {
         C::EVEX_Vmovdqu64_ymmm256_k1z_ymm
     } else if register.is_xmm() && register.number() < 16 {
-        // Stores leave the upper halves alone, and the unencoded kind is known to every processor.
+        // Stores leave the upper halves alone, and every processor has the plain SSE form.
         C::Movdqu_xmmm128_xmm
     } else if register.is_xmm() {
         C::EVEX_Vmovdqu64_xmmm128_k1z_xmm
@@ -387,12 +387,12 @@ pub(crate) fn written_bytes(length: usize, grain: usize) -> usize {
     (16 + length).next_multiple_of(grain)
 }
 
-/// A register for the moment, kept in [`SCRATCH`].
+/// Frees a register for a moment; its value is kept in [`SCRATCH`].
 pub(crate) fn borrow(code: &mut Code, register: usize) {
     code.save(register, SCRATCH);
 }
 
-/// Puts it back.
+/// Restores it.
 pub(crate) fn give_back(code: &mut Code, register: usize) {
     code.load(register, SCRATCH);
 }

@@ -1,4 +1,4 @@
-//! One lane from the tracer's side: a child that runs and asks, and its records.
+//! One lane from the tracer's side: a child that runs and sends requests, and its records.
 #![forbid(unsafe_code)]
 
 use std::time::{Duration, Instant};
@@ -23,16 +23,16 @@ pub(crate) struct Runner {
     records: Vec<u64>,
     /// The beginning of the current record, in words.
     cursor: usize,
-    /// Instructions that the records before the current one were of.
+    /// Instructions recorded before the current one.
     pub(crate) steps: u64,
     pub(crate) ended: Option<Ending>,
     pub(crate) answer: Vec<u8>,
     /// The last record's rax: the number of a system call, if it records one.
     last: u64,
     begun: bool,
-    /// The child asks, and its records have been taken.
+    /// The child is waiting for an answer, and its records have been taken.
     taken: bool,
-    /// By the trap flag, not by copies.
+    /// Stepped by the trap flag, not by copies.
     pub(crate) stepped: bool,
 }
 
@@ -66,7 +66,7 @@ impl Runner {
     }
 
     /// The zygote's part for a stepped child: steps it from the first traced instruction to the last, writing records whose
-    /// first word is the instruction's address. Its status, when it has ended.
+    /// first word is the instruction's address. Returns the child's status once it has ended.
     pub(crate) fn step_through(&self, child: i32, state: usize) -> i32 {
         let routines = &self.translator.routines;
         let lane = &self.lane;
@@ -137,7 +137,7 @@ impl Runner {
         records
     }
 
-    /// Has the zygote begin a run. The one before has ended.
+    /// Has the zygote begin a run. The previous run has ended.
     pub(crate) fn start(&mut self, case: usize, bell: &Lane) {
         self.begin(case);
         bell.ring(CONTROL + DOORBELL);
@@ -194,7 +194,7 @@ impl Runner {
                     }
                     Err(refusal) => {
                         let why = match refusal {
-                            Refusal::NoCode => "a jump to where no code is",
+                            Refusal::NoCode => "a jump to an address without code",
                             Refusal::Full => "more code than there is room for",
                             Refusal::Encoding => "an instruction that cannot be moved",
                         };
@@ -252,7 +252,7 @@ impl Runner {
         self.ended.get_or_insert(why);
     }
 
-    /// Waits until the child asks or has ended, and takes its records. False if the time ends first, or the zygote is
+    /// Waits until the child asks or has ended, and takes its records. False if time runs out first, or the zygote is
     /// gone.
     pub(crate) fn wait(&mut self, sites: &mut Sites, program: &Program, until: Instant, zygote: i32) -> bool {
         if self.ended.is_some() || self.taken {

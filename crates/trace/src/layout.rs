@@ -25,7 +25,7 @@ pub(crate) const NEXT: usize = 0x00;
 pub(crate) const TARGET: usize = 0x08;
 /// The address of its translation.
 pub(crate) const GOTO: usize = 0x10;
-/// The jump to be joined to the translation, as an offset from the lane's begin, or 0.
+/// The jump to be joined to the translation, as an offset from the lane's start, or 0.
 pub(crate) const SITE: usize = 0x18;
 /// The request to the tracer.
 pub(crate) const KIND: usize = 0x1c;
@@ -62,7 +62,7 @@ pub(crate) const ASKING: u32 = 1;
 pub(crate) const DONE: u32 = 2;
 pub(crate) const DEAD: u32 = 3;
 
-// Kinds of wishes.
+// Kinds of requests.
 pub(crate) const TRANSLATE: u32 = 1;
 pub(crate) const FLUSH: u32 = 2;
 pub(crate) const SYSCALL: u32 = 3;

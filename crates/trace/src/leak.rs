@@ -15,7 +15,7 @@ pub enum Kind {
     Way([u64; 2]),
     /// Different memory is touched, or different amounts of it.
     Memory([Vec<Access>; 2]),
-    /// A division's operands differ, on which its time may depend.
+    /// A division's operands, on which its time may depend, differ.
     Division([u64; 2]),
 }
 
@@ -24,20 +24,20 @@ pub enum Kind {
 pub struct Difference {
     /// The case that differs from the first.
     pub case: usize,
-    /// Instructions executed before.
+    /// Instructions executed before it.
     pub step: u64,
-    /// In what.
+    /// What differs.
     pub kind: Kind,
     /// The instruction as text.
     pub instruction: String,
-    /// Where it stands.
+    /// Its place in the source.
     pub place: Place,
 }
 
 impl core::fmt::Display for Difference {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let what = match &self.kind {
-            Kind::Way(_) => "the way differs",
+            Kind::Way(_) => "the path differs",
             Kind::Memory(_) => "the memory touched differs",
             Kind::Division(_) => "the operands of a division differ",
         };
@@ -72,9 +72,9 @@ pub struct Report {
     pub steps: u64,
     /// Pairs of instructions that were compared, of all cases together.
     pub compared: u64,
-    /// Pieces of memory touched by them: instructions that touch any.
+    /// Instructions of the first case that touch memory, as far as it was compared.
     pub touched: u64,
-    /// One for every instruction and kind, the first that showed it.
+    /// The first difference of every instruction and kind.
     pub differences: Vec<Difference>,
     /// The results of [`crate::Operation::answer`], of the first case and of every other whose run was complete.
     pub answers: Vec<(usize, Vec<u8>)>,
@@ -87,9 +87,9 @@ pub enum Failure {
     Unavailable(Unavailable),
     /// A run did not end normally.
     Ended {
-        /// Of this case.
+        /// The case.
         case: usize,
-        /// But so.
+        /// How it ended.
         ending: Ending,
         /// The place of the last instruction, if known.
         place: Option<Box<Place>>,
@@ -101,7 +101,7 @@ impl core::fmt::Display for Failure {
         match self {
             Failure::Unavailable(why) => why.fmt(f),
             Failure::Ended { case, ending, place } => {
-                write!(f, "the run of case {case} ended otherwise: {ending:?}")?;
+                write!(f, "the run of case {case} ended unexpectedly: {ending:?}")?;
                 match place {
                     Some(place) => write!(f, " in {place}"),
                     None => Ok(()),
@@ -209,7 +209,7 @@ impl Snapshot {
             report.touched = report.touched.max(touched);
             report.compared += outcomes[0].steps.min(outcomes[1].steps);
             for (outcome, case) in outcomes.iter().zip([first, case]) {
-                // Of runs that parted, one is stopped.
+                // Where two runs part, one of them is stopped.
                 if outcome.ending != Ending::Returned && !(parted && outcome.ending == Ending::Stopped) {
                     let place = match outcome.ending {
                         Ending::Signal { address, .. } | Ending::Unsupported { address, .. } => {

@@ -22,7 +22,7 @@ pub use site::{Access, Site, Touch};
 pub use snapshot::{Advance, Engine, Operation, Options, Outcome, Snapshot};
 pub use symbol::{Frame, Place, Symbols};
 
-/// Why tracing is unavailable here. This crate stands alone, without backends that `lanework_cpu::Unavailable` could name.
+/// Why tracing is unavailable here. This crate is independent, without backends that `lanework_cpu::Unavailable` could name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unavailable {
     /// In words.

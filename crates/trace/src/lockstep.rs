@@ -63,12 +63,12 @@ pub enum Mismatch {
     Way {
         /// The next instruction of the first, if it has one.
         first: Option<u64>,
-        /// And of the second.
+        /// The next instruction of the second, if it has one.
         second: Option<u64>,
     },
     /// A general register.
     Register {
-        /// Which.
+        /// The register.
         register: Register,
         /// Its values.
         values: [u64; 2],
@@ -80,9 +80,9 @@ pub enum Mismatch {
     },
     /// The memory written, or the bytes written to it.
     Written {
-        /// Address and bytes of the first.
+        /// Address and bytes written by the first.
         first: Option<(u64, Vec<u8>)>,
-        /// And of the second.
+        /// Address and bytes written by the second.
         second: Option<(u64, Vec<u8>)>,
     },
 }
@@ -90,19 +90,19 @@ pub enum Mismatch {
 /// The first difference between two versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Divergence {
-    /// Compared instructions before.
+    /// Instructions compared before it.
     pub step: u64,
     /// The case that was compared with its other version.
     pub case: usize,
-    /// In what.
+    /// What differs.
     pub mismatch: Mismatch,
     /// The instruction of the first version after which it shows, as text.
     pub instruction: String,
-    /// Where that stands.
+    /// Its place in the source.
     pub place: Place,
     /// The instruction of the second version, as text.
     pub other: String,
-    /// Where that stands.
+    /// Its place in the source.
     pub other_place: Place,
 }
 
@@ -114,7 +114,7 @@ impl core::fmt::Display for Divergence {
             Mismatch::Way { first, second } => write!(f, "the ways part: {first:x?} and {second:x?}"),
             Mismatch::Register { register, values: [a, b] } => write!(f, "{register:?} is {a:#x} and {b:#x}"),
             Mismatch::Flags { values: [a, b] } => write!(f, "the flags are {a:#x} and {b:#x}"),
-            Mismatch::Written { .. } => write!(f, "what is written differs"),
+            Mismatch::Written { .. } => write!(f, "the writes differ"),
         }
     }
 }

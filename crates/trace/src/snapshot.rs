@@ -42,10 +42,10 @@ pub trait Operation {
 /// The way in which instructions are executed and recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Engine {
-    /// The program's code, copied with a record before each instruction: millions of steps a second, no privileges.
+    /// The program's code, copied with a record before each instruction: millions of steps a second, without privileges.
     #[default]
     Copies,
-    /// The processor's trap flag through `ptrace`: the code where it stands, some ten thousand steps a second. Neither written
+    /// The processor's trap flag through `ptrace`: the code in place, some ten thousand steps a second. Neither written
     /// bytes nor the vectors that gathers take their addresses from are recorded; [`Options::extended_state`] is.
     Steps,
 }
@@ -53,7 +53,7 @@ pub enum Engine {
 /// The content of records, and the limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Who executes.
+    /// The engine that executes instructions.
     pub engine: Engine,
     /// Also record the bytes that instructions write through a memory operand.
     pub writes: bool,
@@ -85,20 +85,20 @@ pub struct Outcome {
     pub ending: Ending,
     /// Instructions that were shown.
     pub steps: u64,
-    /// What [`Operation::answer`] said.
+    /// What [`Operation::answer`] returned.
     pub answer: Vec<u8>,
 }
 
-/// The next step of two runs.
+/// Which of two runs continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advance {
-    /// The next instruction of both.
+    /// Step both.
     Both,
-    /// The next instruction of the first.
+    /// Step the first.
     First,
-    /// The next instruction of the second.
+    /// Step the second.
     Second,
-    /// Nothing: end both.
+    /// End both.
     Stop,
 }
 
@@ -147,7 +147,7 @@ impl Snapshot {
         Ok(Snapshot { zygote, runners, sites: Sites::new(depth), program, options, dead: false })
     }
 
-    /// The begin of this thread's memory, which `fs` points to.
+    /// The start of this thread's memory, which `fs` points to.
     #[must_use]
     pub fn fs_base(&self) -> u64 {
         self.runners[0].fs_base()

@@ -9,7 +9,7 @@ use object::{Object, ObjectSegment};
 
 use crate::program::Program;
 
-/// One function of those that an instruction belongs to: the innermost has been inlined into the next, and so on.
+/// One of the functions that an instruction belongs to: the innermost has been inlined into the next, and so on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Its name.
@@ -127,7 +127,7 @@ fn base(path: &str) -> String {
     path.rsplit('/').next().unwrap_or(path).to_string()
 }
 
-/// A name without the hash that compilers put behind it.
+/// A name without the hash that compilers append to it.
 fn short(name: &str) -> String {
     match name.rsplit_once("::h") {
         Some((name, hash)) if hash.len() == 16 => name.to_string(),

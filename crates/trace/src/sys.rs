@@ -35,11 +35,11 @@ impl Lane {
                 if Error::last_os_error().raw_os_error() == Some(libc::EEXIST) {
                     continue;
                 }
-                return Err(refused("no shared memory that can be executed"));
+                return Err(refused("no executable shared memory"));
             }
             let lane = Lane { base: base.cast() };
             if lane.base() != place << 32 {
-                // An old kernel took the address for a hint.
+                // An old kernel took the address as a hint.
                 return Err(Unavailable { why: "no shared memory at a given address".into() });
             }
             lane.set_word(CONTROL + PRIVATE_STACK, lane.base() + (CONTROL + PRIVATE_TOP) as u64);
@@ -105,7 +105,7 @@ impl Lane {
         unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, 1i32) };
     }
 
-    /// Waits while the value stays, for at most so long.
+    /// Waits while the value stays, for at most this long.
     pub(crate) fn wait(&self, offset: usize, value: u32, most: Duration) {
         let time = libc::timespec {
             tv_sec: most.as_secs() as libc::time_t,
@@ -154,7 +154,7 @@ impl Drop for Lane {
 pub(crate) fn fork(mut work: impl FnMut()) -> Result<i32, Unavailable> {
     // SAFETY: the documentation above limits the child's work, and the child exits below.
     match unsafe { libc::fork() } {
-        -1 => Err(refused("no further process")),
+        -1 => Err(refused("no new process")),
         0 => {
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(&mut work));
             leave(0)
@@ -249,7 +249,7 @@ pub(crate) unsafe fn traced(
             ) == 0
     };
     if !ready {
-        return Err(refused("no use of the register gs"));
+        return Err(refused("the register gs cannot be used"));
     }
     // SAFETY: the routine's address and its type are the caller's promise.
     let enter: extern "C" fn(*mut libc::c_void, u64) = unsafe { std::mem::transmute(enter as *const ()) };

@@ -102,7 +102,7 @@ impl Translator {
             let Some((site, target)) = self.open.pop() else { break };
             let before = self.open.len();
             let Ok((copy, patch)) = self.block(target, sites, &fetch) else {
-                // Its jumps are not there.
+                // The jumps of a block that was not copied are dropped.
                 self.open.truncate(before);
                 continue;
             };
@@ -110,7 +110,7 @@ impl Translator {
             patches.push(self.join(site, copy));
             turns += 1;
         }
-        // Open targets are asked for when they are reached.
+        // Remaining targets are copied when they are reached.
         Ok((copy, patches))
     }
 
@@ -255,7 +255,7 @@ impl Translator {
             FlowControl::ConditionalBranch if i.op0_kind() == OpKind::NearBranch64 => {
                 let over = EXIT_BYTES as u8;
                 if i.is_jcc_short_or_near() {
-                    // Conditions have the numbers that they have in the opcode, and one for none before them.
+                    // Conditions are numbered as in the opcode, plus one: 0 is "none".
                     let condition = i.condition_code() as u8 - 1;
                     code.raw(&[0x0f, 0x80 | condition, over, 0, 0, 0]);
                 } else {
@@ -342,7 +342,7 @@ impl Translator {
         Ok(())
     }
 
-    /// Keeps the address of the memory operand, less its segment's begin, in [`ADDRESS`].
+    /// Keeps the address of the memory operand, less its segment's base, in [`ADDRESS`].
     fn note_address(&self, code: &mut Code, i: &Instruction) -> Result<(), Refusal> {
         code.save(0, SAVED_RAX);
         if i.is_ip_rel_memory_operand() {
@@ -382,7 +382,7 @@ fn memory_of(i: &Instruction) -> MemoryOperand {
     )
 }
 
-/// A register that an instruction does not use, and can use in spite of the encodings without a REX prefix.
+/// A register that an instruction does not use and that can be encoded without a REX prefix.
 fn spare(i: &Instruction) -> Option<Register> {
     use Register::{RAX, RBX, RCX, RDI, RDX, RSI};
     let mut factory = iced_x86::InstructionInfoFactory::new();

@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use lanework_trace::{Engine, Operation, Options, Snapshot, Step, Unavailable};
 
-/// Set to 1 to make a machine without tracing a failure.
+/// If set to 1, a machine without tracing is a failure.
 const REQUIRE: &str = "LANEWORK_REQUIRE_TRACE";
 
 /// The snapshot, or `None` with a message.
@@ -146,6 +146,6 @@ fn a_case_equals_itself() {
     let report = snapshot.compare(&[1, 1, 1]).unwrap();
     assert_eq!(report.differences, []);
     assert!(report.cases == 2 && report.compared == 2 * report.steps && report.touched > 1000, "{report:?}");
-    // And is not equal to another: it sorts and indexes by its data.
+    // It differs from another case: it sorts and indexes by its data.
     assert!(!snapshot.compare(&[1, 2]).unwrap().differences.is_empty());
 }

@@ -1,4 +1,4 @@
-//! Runs that do not return: each ends with its reason, and soon.
+//! Runs that do not return: each ends soon, with its reason.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use std::hint::black_box;

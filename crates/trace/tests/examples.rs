@@ -1,4 +1,4 @@
-//! The example finds the comparison that leaks, and no fault with the other.
+//! The example finds the comparison that leaks, and no fault in the other.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 
 use std::process::Command;
@@ -22,6 +22,6 @@ fn the_early_comparison_is_found() {
         return;
     }
     assert!(out.status.success(), "{error}");
-    assert!(text.contains("the way differs") && text.contains("early"), "{text}");
+    assert!(text.contains("the path differs") && text.contains("early"), "{text}");
     assert!(!text.contains("early: 0 ") && text.contains("steady: 0 differences\n"), "{text}");
 }

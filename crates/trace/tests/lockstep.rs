@@ -52,7 +52,7 @@ fn range(code: &[Instruction]) -> Range<u64> {
     code[0].ip()..code.last().unwrap().next_ip()
 }
 
-/// Instructions in their order, but for the ones of the second that are additions.
+/// Instructions in order, except for the second version's additions.
 fn correspondence(versions: [Version; 2], additions: &[usize]) -> Correspondence {
     let [first, second] = versions.map(code);
     let kept = second.iter().enumerate().filter(|(i, _)| !additions.contains(i)).map(|(_, i)| i.ip());

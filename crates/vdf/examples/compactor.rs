@@ -1,6 +1,6 @@
 //! The cost of proofs that are gathered while squaring: `compactor BACKEND ITERATIONS [ROUNDS]`, for one result and for
-//! eight of one chain, on one thread and on two. Squaring alone and each of these take turns; figures are medians of
-//! ratios to the squaring beside them.
+//! eight of one chain, on one thread and on two. Squaring alone and each of these take turns. Figures are medians of
+//! ratios to the squaring in the same round.
 #![forbid(unsafe_code)]
 
 #[path = "processor/mod.rs"]

@@ -1,8 +1,8 @@
-//! Proves a delay with progress, goes on from its checkpoint after an interruption, and verifies the proof.
+//! Proves a delay with progress, resumes from its checkpoint after an interruption, and verifies the proof.
 //!
 //! `cargo run --release -p lanework-vdf --example prove_and_resume -- CHALLENGE ITERATIONS CHECKPOINT [STOP-AFTER]`
 //!
-//! STOP-AFTER squarings, the run stops as if interrupted. The same command without it goes on from there.
+//! After STOP-AFTER squarings the run stops as if interrupted. The same command without it resumes from there.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     verify_challenge(Strict, challenge.as_bytes(), BITS, &question, &Limits::default())?;
     println!("verified {} squarings by a proof of {} bytes", task.iterations, proof.len());
 
-    // The proof is made; nothing is left to go on from.
+    // The proof is done; there is nothing left to resume.
     std::fs::remove_file(checkpoint)?;
     Ok(())
 }

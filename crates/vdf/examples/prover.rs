@@ -1,5 +1,5 @@
-//! The cost of a proof beside its squarings: `prover BACKEND ITERATIONS [SEGMENTS [ROUNDS [THREADS]]]`, from the
-//! generator of a 1,024-bit group; SEGMENTS is the most before the last, of Chia's lengths. Squaring alone and proving
+//! The cost of a proof relative to its squarings: `prover BACKEND ITERATIONS [SEGMENTS [ROUNDS [THREADS]]]`, from the
+//! generator of a 1,024-bit group. SEGMENTS is the most before the last, of Chia's lengths. Squaring alone and proving
 //! take turns.
 #![forbid(unsafe_code)]
 

@@ -47,21 +47,21 @@ pub(crate) type Form2048 = FormLimbs<16, 17>;
 /// one.
 #[derive(Debug)]
 pub struct Kernels {
-    /// Squares `form` up to `n` times in place, and returns how often. If that is less than `n`, the next squaring is
-    /// for the general code. Must equal [`spec::square`](crate::spec::square) repeated.
+    /// Squares `form` up to `n` times in place, and returns how often. If that is less than `n`, the general code must
+    /// do the next squaring. Must equal [`spec::square`](crate::spec::square) repeated.
     pub(crate) square512: unsafe fn(form: &mut Form512, stop: usize, n: u64) -> u64,
     /// The same for longer forms.
     pub(crate) square1024: unsafe fn(form: &mut Form1024, stop: usize, n: u64) -> u64,
     /// The same for the longest.
     pub(crate) square2048: unsafe fn(form: &mut Form2048, stop: usize, n: u64) -> u64,
-    /// The product of `x` and `y`, or `None` if it is for the general code. Must equal
+    /// The product of `x` and `y`, or `None` if the general code must compute it. Must equal
     /// [`spec::compose`](crate::spec::compose).
     pub(crate) compose512: unsafe fn(x: &Form512, y: &Form512, stop: usize) -> Option<Form512>,
     /// The same for longer forms.
     pub(crate) compose1024: unsafe fn(x: &Form1024, y: &Form1024, stop: usize) -> Option<Form1024>,
     /// The same for the longest.
     pub(crate) compose2048: unsafe fn(x: &Form2048, y: &Form2048, stop: usize) -> Option<Form2048>,
-    /// For numbers out of hashes that have to be prime.
+    /// Tests of prime candidates.
     pub(crate) candidates: &'static Candidates,
 }
 
@@ -108,14 +108,14 @@ impl Backends for Kernels {
     const BACKENDS: &'static [Backend<Kernels>] = BACKENDS;
 }
 
-/// An engine of a test's kernels.
+/// An engine with a test's kernels.
 #[cfg(test)]
 pub(crate) fn altered(name: &'static str, kernels: Kernels) -> Engine {
-    // SAFETY: a test takes kernels from an engine that runs here, and replaces some by code without any feature.
+    // SAFETY: a test takes kernels from an engine that runs here, and replaces some by code that needs no feature.
     unsafe { Engine::outside(name, Box::leak(Box::new(kernels))) }
 }
 
-/// The loop that every kernel is.
+/// The loop of every kernel.
 macro_rules! chain_kernel {
     ($lane:expr, $form:ident, $stop:ident, $n:ident, $($sizes:literal)*) => {{
         let mut done = 0;

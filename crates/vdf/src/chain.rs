@@ -144,7 +144,7 @@ impl Chain {
         ChainError::Corrupted { good: self.checked }
     }
 
-    /// Squares at least once and at most n times; false if the form turned out not to have the discriminant.
+    /// Squares at least once and at most n times; false if the form does not have the discriminant.
     fn advance(&mut self, n: u64) -> bool {
         if let Layout::General(form) = &self.form {
             self.form = Layout::of(Form::clone(form), self.bits);
@@ -215,7 +215,7 @@ impl Chain {
         &self.discriminant
     }
 
-    /// Squarings done, those before the beginning included.
+    /// Squarings done, including those before a resumed start.
     #[must_use]
     pub const fn done(&self) -> u64 {
         self.done

@@ -1,9 +1,9 @@
 //! Short proofs of results that are known beforehand.
 //!
-//! A proof's prime hashes the result. [`prove`](crate::prove) meets the result last, so it keeps forms while it squares
-//! and makes the proof of them afterwards. Who compacts the proofs of a block chain (Chia's *blueboxes*) knows every
-//! result already: here the proof is gathered while the chain is squared, nothing is kept, and results of one chain
-//! share its squarings.
+//! A proof's prime hashes the result. [`prove`](crate::prove) reaches the result last, so it keeps forms while it squares
+//! and makes the proof from them afterwards. Where the results are known, as for the proofs of a block chain (Chia's
+//! *blueboxes*), the proof is gathered during the squaring. No forms are kept, and results of one chain share its
+//! squarings.
 #![forbid(unsafe_code)]
 
 mod buckets;
@@ -36,7 +36,7 @@ const STEP: u64 = 4096;
 /// Time between two calls of the observer while other threads work.
 const WAIT: Duration = Duration::from_millis(50);
 
-/// A result to be proved: x squared so many times is y.
+/// A result to be proved: x squared `iterations` times is y.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// Squarings.
@@ -57,7 +57,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// A hash of all of it: two lists with one hash are the same work, and a checkpoint of one is one of the other.
+    /// A hash of all of it: lists with equal hashes are the same work and share checkpoints.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
         let Claims { discriminant, x, claims } = self;
@@ -74,38 +74,38 @@ impl Claims {
     }
 }
 
-/// What became of a claim.
+/// The outcome of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is right, and this is its proof in one segment, which has been verified; the prime is the proof's.
+    /// It is right. Here are its proof in one segment, which has been verified, and the proof's prime.
     Proved(Box<(Proof, Challenge)>),
-    /// The chain has another result there. No proof of anything is given out.
+    /// The chain has another result there. No proof is returned.
     Wrong,
 }
 
-/// What [`compact`] gives beside the outcomes.
+/// The result of [`compact`] besides the outcomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compacted {
     /// Squarings that only the general code could do.
     pub slow: u64,
-    /// Squarings that were taken over from a checkpoint.
+    /// Squarings resumed from a checkpoint.
     pub resumed: u64,
-    /// The checkpoint's file, when it was written last.
+    /// The state of the checkpoint's file when it was last written.
     pub checkpoint: CheckpointFile,
 }
 
-/// Squares x as often as the longest claim says, and proves every claim on the way.
+/// Squares x up to the longest claim, and proves every claim on the way.
 ///
 /// The proofs are those that [`prove`](crate::prove) makes in one segment, byte for byte. `outcome` is called with each
-/// claim's place in the list as soon as its outcome is known, the observer several times a second; both on the caller's
-/// thread. The observer says whether to go on. One thread squares; others, up to [`Options::threads`] in all, fill the
-/// buckets. [`Options::memory`] bounds the buckets of all claims together. A checkpoint holds the buckets: two states of
-/// them, each as long as the memory that they take at most. With [`Options::interval`] at a minute, writing them takes
-/// less than a hundredth of the time.
+/// claim's index in the list as soon as its outcome is known, and the observer several times a second, both on the
+/// caller's thread. The observer returns whether to go on. One thread squares; others, up to [`Options::threads`] in
+/// all, fill the buckets. [`Options::memory`] bounds the buckets of all claims together. A checkpoint holds two states of
+/// the buckets, each as long as the most memory that they take. With [`Options::interval`] at a minute, writing them
+/// takes less than a hundredth of the time.
 ///
 /// # Errors
 /// No claims or one of no squarings, a form of another discriminant, a chain that lost its discriminant, a proof that
-/// does not verify though its result is right, a checkpoint that cannot be used, or the observer's stop. Outcomes that came before stand.
+/// does not verify though its result is right, an unusable checkpoint, or the observer's stop. Earlier outcomes are valid.
 pub fn compact(
     all: &Claims,
     options: &Options<'_>,
@@ -196,17 +196,17 @@ struct Run<'a, 'b> {
     claims: &'a [Claim],
     b: Vec<Challenge>,
     crew: Crew<'a>,
-    /// For each claim the parts of its proof that have come, and their product.
+    /// For each claim, how many parts of its proof have arrived, and their product.
     sums: Vec<(usize, Option<Layout>)>,
-    /// What became of the claims that have ended.
+    /// The outcomes of the claims that have ended.
     ends: Vec<Option<Kept>>,
     /// Claims whose buckets are being emptied.
     emptying: usize,
     total: u64,
-    /// Squarings that a checkpoint brought.
+    /// Squarings resumed from a checkpoint.
     resumed: u64,
     file: Option<Checkpoint>,
-    /// When the file was written last, and how it was found.
+    /// When the file was last written, and its state then.
     written: (Instant, CheckpointFile),
     interval: Duration,
     observer: &'b mut dyn FnMut(Progress) -> bool,
@@ -243,7 +243,7 @@ impl Run<'_, '_> {
             let part = self.crew.parts.recv().map_err(|_| chain.corrupted())?;
             self.take(part, chain)?;
         }
-        // In full, so that no wrong form is kept.
+        // Checked in full, so that no wrong form is kept.
         let form = packed::pack(self.group.discriminant(), &chain.form()?);
         let copies = self.crew.copy().ok_or(chain.corrupted())?;
         let kept = self.ends.iter().zip(copies);
@@ -256,7 +256,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// What a checkpoint says of a claim. A proof is verified again, since the file is not trusted.
+    /// Takes over a claim's state from a checkpoint. A proof is verified again, since the file is not trusted.
     fn take_over(&mut self, n: usize, kept: Kept) -> Result<(), ProverError> {
         match kept {
             Kept::Buckets(_) => Ok(()),
@@ -285,14 +285,14 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// The whole chain, its forms handed to the crew.
+    /// Squares the whole chain and hands its forms to the crew.
     fn square(&mut self, chain: &mut Chain, widths: &[u32]) -> Result<(), ProverError> {
         let before = chain.done();
         let mut digits: Vec<_> = (0..self.claims.len())
             .map(|n| Digits::new(self.claims[n].iterations, &self.b[n], widths[n]))
             .map(|digits| digits.skip_while(move |&(place, _)| place < before).peekable())
             .collect();
-        // What is next for each claim: a digit's place, or its end.
+        // The next stop of each claim: a digit's place, or its end.
         let claims = self.claims;
         let next = |n: usize, place: Option<u64>| Reverse((place.unwrap_or(claims[n].iterations), n));
         let mut stops = BinaryHeap::new();
@@ -345,7 +345,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// A part of a proof; with the last one the proof is whole.
+    /// Takes a part of a proof; the last one completes it.
     fn take(&mut self, part: Part, chain: &Chain) -> Result<(), ProverError> {
         let Part { claim: n, product } = part;
         let corrupted = || ProverError::from(chain.corrupted());

@@ -21,7 +21,7 @@ pub struct Discriminant {
     fourth_root: Num,
 }
 
-/// Why a number is not a discriminant here.
+/// Why a number is not accepted as a discriminant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DiscriminantError {
@@ -43,7 +43,7 @@ pub enum DiscriminantError {
     },
     /// The challenge is empty.
     EmptySeed,
-    /// The challenge is so short that its stream repeats before a prime. (chiavdf searches without end.)
+    /// The challenge is so short that its stream repeats before a prime. (chiavdf would search forever.)
     NoPrime,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for DiscriminantError {
             }
             DiscriminantError::EmptySeed => f.write_str("the challenge is empty"),
             DiscriminantError::NoPrime => f.write_str(
-                "the challenge is too short: the numbers that it stands for repeat, and none is prime",
+                "the challenge is too short: the numbers that it generates repeat, and none is prime",
             ),
         }
     }
@@ -78,7 +78,7 @@ impl Discriminant {
     /// any result has a proof.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the number.
     pub fn new(d: &Int<LIMBS>) -> Result<Discriminant, DiscriminantError> {
         if !d.is_negative() {
             return Err(DiscriminantError::NotNegative);
@@ -142,8 +142,8 @@ impl Discriminant {
         Ok(())
     }
 
-    /// Whether |D| is prime, by the test that challenges are searched with ([`prime`]). It takes milliseconds at 2,048
-    /// bits.
+    /// Whether |D| is prime, by the same test as in the search for a challenge's prime ([`prime`]). It takes milliseconds
+    /// at 2,048 bits.
     #[must_use]
     pub fn is_prime(&self) -> bool {
         Group::from(self).is_prime()

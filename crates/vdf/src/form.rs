@@ -30,7 +30,7 @@ pub struct Form {
     pub(crate) c: Num,
 }
 
-/// Why three numbers are not a form of a group.
+/// Why numbers are not a form of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FormError {
@@ -91,7 +91,7 @@ impl Form {
         if form.is_reduced() { Ok(form) } else { Err(FormError::NotReduced) }
     }
 
-    /// A form that may not be reduced, though its coefficients are hardly longer than a reduced form's.
+    /// A form that may not be reduced. Its coefficients are hardly longer than a reduced form's.
     pub(crate) fn unreduced(d: &Discriminant, a: &Num, b: &Num) -> Result<Form, FormError> {
         if a.is_negative() || a.is_zero() {
             return Err(FormError::NotPositive);
@@ -169,7 +169,7 @@ impl Form {
         }
     }
 
-    /// Brings b between -a (left out) and a: b' = b - 2 a q, c' = c - q (b + b') / 2.
+    /// Brings b between -a (excluded) and a: b' = b - 2 a q, c' = c - q (b + b') / 2.
     fn centre(&mut self) {
         let twice = self.a.double();
         // b + a = q 2a + rest with 0 < rest <= 2a gives b' = rest - a in that interval.

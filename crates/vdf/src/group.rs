@@ -21,7 +21,7 @@ pub struct Group<'a> {
     engine: Engine,
 }
 
-/// The group on the fastest backend of this CPU, which is looked up each time.
+/// The group on the fastest backend of this CPU; each call looks it up.
 impl<'a> From<&'a Discriminant> for Group<'a> {
     fn from(discriminant: &'a Discriminant) -> Group<'a> {
         Group::new(discriminant, Engine::best())
@@ -30,7 +30,7 @@ impl<'a> From<&'a Discriminant> for Group<'a> {
 
 /// Shorter discriminants are left to the general code.
 const LEAST_BITS: usize = 200;
-/// c may be longer than half the discriminant by so many bits; every number of a kernel then fits.
+/// The most bits by which c may exceed half the discriminant's length; every number of a kernel then fits.
 const IMBALANCE: usize = 48;
 
 impl<'a> Group<'a> {
@@ -70,13 +70,13 @@ impl<'a> Group<'a> {
         out
     }
 
-    /// Whether the kernels take a form whose last coefficient has so many bits.
+    /// Whether the kernels take a form whose last coefficient has this many bits.
     fn fits(self, c: usize) -> bool {
         let bits = self.discriminant.bits();
         bits >= LEAST_BITS && c <= bits / 2 + IMBALANCE
     }
 
-    /// The form squared up to n > 0 times, and how often, if a kernel does it once at least.
+    /// The form squared up to n > 0 times, and how often, if a kernel does it at least once.
     fn squares(self, x: &Form, n: u64) -> Option<(Form, u64)> {
         fn squared<const N: usize, const C: usize>(
             x: &Form,

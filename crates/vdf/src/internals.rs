@@ -1,4 +1,4 @@
-//! Checks, known answers and parts of the chain's code, for the tests and the laboratory. Not a part of the public interface.
+//! Checks, known answers and parts of the chain's code, for the tests and the laboratory. Not part of the public interface.
 #![forbid(unsafe_code)]
 
 #[cfg(any(test, feature = "std"))]
@@ -22,7 +22,7 @@ pub mod avx512 {
     pub use crate::backend::avx512::{invert, rows, square};
 }
 
-/// The chain's form as the kernels for 513 to 1,024 bits take it, if it is one of theirs, and where they stop.
+/// The chain's form as the kernels for 513 to 1,024 bits take it, if it fits them, and where they stop.
 #[must_use]
 pub fn form1024(chain: &Chain) -> Option<(Form1024, usize)> {
     chain.form1024()

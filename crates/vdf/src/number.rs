@@ -14,12 +14,12 @@ use crate::form::LIMBS;
 const BITS: usize = 2048;
 /// The most decimal digits of such a number.
 const DECIMAL_DIGITS: usize = 617;
-/// The same in hexadecimal digits.
+/// The most hexadecimal digits of such a number.
 const HEXADECIMAL_DIGITS: usize = 512;
 /// The largest power of ten in a limb, and its digits.
 const CHUNK: (u64, usize) = (10_000_000_000_000_000_000, 19);
 
-/// Why a text is not a number here.
+/// Why a text is not accepted as a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NumberError {
@@ -30,7 +30,7 @@ pub enum NumberError {
         /// Its place, in bytes from 0.
         at: usize,
     },
-    /// A decimal number with a 0 in front, which other programs read as octal.
+    /// A decimal number with a leading 0, which other programs read as octal.
     LeadingZero,
     /// More bits than the longest discriminant has, in no more digits.
     TooLarge {
@@ -81,7 +81,7 @@ pub fn parse(text: &[u8]) -> Result<Int<LIMBS>, NumberError> {
     Ok(Int::new(negative, magnitude))
 }
 
-/// The values of digits that stand at `at` of a longer text.
+/// The values of digits that begin at `at` in a longer text.
 fn values(digits: &[u8], at: usize, radix: u32, most: usize) -> Result<Vec<u64>, NumberError> {
     if digits.is_empty() {
         return Err(NumberError::Empty);
@@ -193,7 +193,7 @@ mod tests {
         }
         let digits = [b'9'; 618];
         assert_eq!(parse(&digits), Err(E::TooLong { digits: 618, most: 617 }));
-        // A number read in one base is written in the other, and must be read there too.
+        // A number read in one base can be written in the other, and must be readable there too.
         assert_eq!(parse(&digits[1..]), Err(E::TooLarge { bits: 2050 }));
         let hexadecimal = [b"0x", &[b'd'; 513][..]].concat();
         assert_eq!(parse(&hexadecimal), Err(E::TooLong { digits: 513, most: 512 }));

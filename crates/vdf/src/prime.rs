@@ -30,8 +30,8 @@ pub(crate) fn hash_prime(engine: Engine, seed: &[u8], bits: usize, set: &[usize]
         return first_prime(engine, seed, bits, set);
     }
     let mut next = numbers(seed, bits, set);
-    // Each queue is in the stream's order; a round takes a number for each lane from one and puts the passing ones into
-    // the next.
+    // Each queue is in the stream's order. A round takes a number for each lane from one queue and puts those that pass
+    // into the next.
     let (size, lanes) = (bits.div_ceil(64), tests.lanes);
     let all = size * lanes;
     let (mut fresh, mut sifted, mut ready) = (Vec::new(), Vec::new(), Vec::new());
@@ -64,12 +64,12 @@ pub(crate) fn hash_prime(engine: Engine, seed: &[u8], bits: usize, set: &[usize]
     }
 }
 
-/// Numbers after which a stream repeats; or so many that a prime among them is practically certain.
+/// The number of values after which a stream repeats, or enough that a prime among them is practically certain.
 fn period(seed: &[u8]) -> usize {
     if seed.len() == 1 { 1 << 8 } else { 1 << 16 }
 }
 
-/// The same, number by number and test by test.
+/// The search number by number and test by test.
 pub(crate) fn first_prime(engine: Engine, seed: &[u8], bits: usize, set: &[usize]) -> Option<Num> {
     core::iter::repeat_with(numbers(seed, bits, set))
         .take(period(seed))
@@ -99,7 +99,7 @@ fn settled(tests: &Candidates, n: &Num) -> bool {
     (likely_is_strong || tests.strong(n)) && tests.lucas(n)
 }
 
-/// Whether a number of limbs, lowest first and at most 33, passes for prime.
+/// Whether a number passes for prime: at most 33 limbs, lowest first.
 #[must_use]
 pub fn is_prime(limbs: &[u64]) -> bool {
     is_prime_on(Engine::best(), limbs)
@@ -111,7 +111,7 @@ pub fn is_prime_on(engine: Engine, limbs: &[u64]) -> bool {
     passes(engine.candidates, &Num::from_limbs(false, limbs))
 }
 
-/// Numbers of so many bits are divided by small primes before they are tested: none is one of those primes.
+/// Numbers of this many bits are divided by small primes before they are tested: none is one of those primes.
 const SIFTED: usize = 17;
 
 fn passes(tests: &Candidates, n: &Num) -> bool {

@@ -30,7 +30,7 @@ impl Challenge {
     /// The prime that x and y hash to (chiavdf's `GetB`).
     ///
     /// # Panics
-    /// Not for any forms: their bytes start a stream in which one number in a hundred is prime.
+    /// Never: the forms' bytes start a stream in which one number in a hundred is prime.
     #[must_use]
     pub fn of<'a>(group: impl Into<Group<'a>>, x: &Form, y: &Form) -> Challenge {
         let group = group.into();
@@ -78,7 +78,7 @@ pub struct Segment {
     pub pi: Form,
 }
 
-/// A proof. Its segments stand in the order of the chain.
+/// A proof. Its segments are in the order of the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
     /// The result.
@@ -185,16 +185,15 @@ fn check_length(
     length_fits(serial::form_bytes(d), forms, bytes, depth, most)
 }
 
-/// A segment before the last as it is written, its proof not read yet: squarings, B, and the proof.
+/// A segment before the last as it is written, with its proof still unread: squarings, B, and the proof.
 fn split_segment(bytes: &[u8]) -> (u64, Challenge, &[u8]) {
     let (iterations, rest) = bytes.split_first_chunk::<8>().expect("a segment is longer");
     let (b, pi) = rest.split_first_chunk::<B_BYTES>().expect("a segment is longer");
     (u64::from_be_bytes(*iterations), Challenge::from_bytes(b), pi)
 }
 
-/// Refuses bytes that are not a proof for any discriminant of so many bits: by their number, and each form's bytes.
-/// `forms` are those in front of the segments. Gives the squarings and B of each segment before the last, in the
-/// chain's order.
+/// Refuses bytes that are not a proof for any discriminant of `bits` bits: by their number, and by each form's bytes.
+/// `forms` come before the segments. Returns the squarings and B of each segment before the last, in the chain's order.
 pub(crate) fn check_without_group(
     bits: usize,
     forms: &[Part],
@@ -300,7 +299,7 @@ impl Proof {
 }
 
 impl Compact {
-    /// Reads a proof without its result, as [`Proof::from_bytes`] does one with it.
+    /// Reads a proof without its result, otherwise as [`Proof::from_bytes`].
     ///
     /// # Errors
     /// What is wrong with the bytes.

@@ -88,7 +88,7 @@ impl Task {
     }
 }
 
-/// Squarings, and what happens to the chain after them.
+/// A number of squarings, and the fault injected into the chain after them.
 #[cfg(test)]
 pub(crate) type Fault = (u64, fn(&mut crate::chain::Chain));
 
@@ -98,20 +98,20 @@ pub(crate) type Fault = (u64, fn(&mut crate::chain::Chain));
 pub struct Options<'a> {
     /// The chain's backend.
     pub engine: Engine,
-    /// Threads that proofs may use, 1 or more. One squares at all times until the squaring is over.
+    /// Threads that proofs may use, 1 or more. One of them squares until the squaring is over.
     pub threads: usize,
     /// Approximate bytes for kept forms. Fewer make the proof slower: see `DESIGN.md`.
     pub memory: usize,
     /// A file from which the computation can continue if this process ends: see `CHECKPOINT.md`.
     pub checkpoint: Option<&'a Path>,
-    /// Time between two records of that file. The work of so much time is lost if the process is killed.
+    /// Time between two records of that file. A kill loses the work of that time.
     pub interval: Duration,
     /// A squaring after which a fault is injected, and the fault.
     #[cfg(test)]
     pub(crate) fault: Option<Fault>,
 }
 
-/// Those of [`Options::new`] on the fastest backend of this CPU.
+/// [`Options::new`] on the fastest backend of this CPU.
 impl Default for Options<'_> {
     fn default() -> Self {
         Options::new(Engine::best())
@@ -119,7 +119,7 @@ impl Default for Options<'_> {
 }
 
 impl<'a> Options<'a> {
-    /// One thread for each core that may be used, 256 MiB of kept forms, no checkpoint; its records a second apart.
+    /// One thread for each core that may be used, 256 MiB of kept forms, no checkpoint (records would be a second apart).
     #[must_use]
     pub fn new(engine: Engine) -> Options<'a> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -135,28 +135,28 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// So many threads; 0 counts as 1.
+    /// The number of threads; 0 counts as 1.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Options<'a> {
         self.threads = threads.max(1);
         self
     }
 
-    /// So many bytes for kept forms.
+    /// Bytes for kept forms.
     #[must_use]
     pub fn memory(mut self, bytes: usize) -> Options<'a> {
         self.memory = bytes;
         self
     }
 
-    /// With this checkpoint, which is made if it does not exist.
+    /// The checkpoint file, which is created if it does not exist.
     #[must_use]
     pub fn checkpoint(mut self, path: &'a Path) -> Options<'a> {
         self.checkpoint = Some(path);
         self
     }
 
-    /// With records so far apart.
+    /// The time between records.
     #[must_use]
     pub fn interval(mut self, interval: Duration) -> Options<'a> {
         self.interval = interval;
@@ -188,37 +188,37 @@ impl fmt::Display for Phase {
 /// The state of the checkpoint's file, which may be removed while it is in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CheckpointFile {
-    /// It has its name; or there is no checkpoint.
+    /// It still has its name, or there is no checkpoint.
     #[default]
     Kept,
-    /// It was removed, and was written anew so many times. Nothing is lost.
+    /// It was removed and rewritten this many times. Nothing is lost.
     Anew(u32),
-    /// Another file has its name, or it cannot be written anew: its content is lost when this process ends. The next
-    /// record tries again.
+    /// Another file has its name, or it cannot be rewritten: its content is lost when this process ends. The next record
+    /// tries again.
     Lost,
 }
 
-/// How far it is.
+/// The progress of a computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The current phase.
     pub phase: Phase,
-    /// Of `total`: squarings, or while proving products of forms, or while verifying segments.
+    /// Done of `total`: squarings; while proving, products of forms; while verifying, segments.
     pub done: u64,
     /// The value of `done` at the end of the phase.
     pub total: u64,
     /// Squarings so far by the general code (chiavdf's `n_slow`).
     pub slow: u64,
-    /// Squarings that were taken over from a checkpoint.
+    /// Squarings resumed from a checkpoint.
     pub resumed: u64,
     /// Whether the checkpoint is still there.
     pub checkpoint: CheckpointFile,
 }
 
-/// Seconds on the clock that each phase took in this process.
+/// Wall-clock seconds of each phase in this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Seconds {
-    /// Squaring, and what was proved meanwhile.
+    /// Squaring, and the proving done meanwhile.
     pub squaring: f64,
     /// Proving after that.
     pub proving: f64,
@@ -226,29 +226,29 @@ pub struct Seconds {
     pub verifying: f64,
 }
 
-/// What [`evaluate`] gives.
+/// The result of [`evaluate`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluated {
     /// The result.
     pub y: Form,
     /// Squarings that only the general code could do.
     pub slow: u64,
-    /// Squarings that were taken over from a checkpoint.
+    /// Squarings resumed from a checkpoint.
     pub resumed: u64,
     /// Time.
     pub seconds: Seconds,
 }
 
-/// What [`prove`] gives.
+/// The result of [`prove`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proved {
     /// The proof, which has been verified.
     pub proof: Proof,
-    /// The last segment's B. With it, [`Proof::compact`] proves the same.
+    /// The last segment's B. With it, [`Proof::compact`] proves the same result.
     pub b: Challenge,
     /// Squarings that only the general code could do.
     pub slow: u64,
-    /// Squarings that were taken over from a checkpoint.
+    /// Squarings resumed from a checkpoint.
     pub resumed: u64,
     /// Time.
     pub seconds: Seconds,

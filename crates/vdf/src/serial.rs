@@ -7,8 +7,8 @@
 //! version (1), the length of what follows in two bytes, the sign of b, and a and |b| in equally many bytes, highest
 //! byte first.
 //!
-//! One form has one encoding under [`Strict`]. Chia's nodes have accepted a few more so far, and a network must keep
-//! agreeing: [`Lenient`] accepts what they accept. The two are types, so that a program cannot mix them by accident.
+//! Under [`Strict`] a form has one encoding. Chia's nodes accept a few more, and a network must keep agreeing:
+//! [`Lenient`] accepts what they accept. The two are types, so a program cannot mix them by accident.
 #![forbid(unsafe_code)]
 
 use alloc::vec;
@@ -20,7 +20,7 @@ use crate::form::euclid::{euclid, gcd_inverse};
 use crate::form::num::Num;
 use crate::form::{Form, FormError};
 
-/// The longest discriminant with an encoding of Chia's.
+/// The longest discriminant with a Chia encoding.
 pub const CHIA_BITS: usize = 1024;
 /// Bytes of Chia's encoding.
 pub const CHIA_BYTES: usize = 100;
@@ -36,7 +36,7 @@ const GENERATOR: u8 = 8;
 pub trait Mode: sealed::Sealed + Copy + Default + fmt::Debug + Send + Sync + 'static {
     /// The name that commands and reports use.
     const NAME: &'static str;
-    /// Whether a form has one encoding only.
+    /// Whether a form has only one encoding.
     const STRICT: bool;
 }
 
@@ -111,11 +111,11 @@ impl fmt::Display for DecodeError {
             }
             DecodeError::NoA => f.write_str("a is 0"),
             DecodeError::CommonDivisor => f.write_str("t and a have a common divisor"),
-            DecodeError::NoRoot => f.write_str("no b belongs to t: t² D is no square modulo a"),
+            DecodeError::NoRoot => f.write_str("no b belongs to t: t² D is not a square modulo a"),
             DecodeError::Form(e) => e.fmt(f),
             DecodeError::NotCanonical => f.write_str("the form has another encoding, which is the valid one"),
             DecodeError::Version { got } => {
-                write!(f, "version {got} of the encoding; version {LONG_VERSION} is known")
+                write!(f, "version {got} of the encoding; only version {LONG_VERSION} is supported")
             }
             DecodeError::Header => f.write_str("the sign or the length in front of the form is wrong"),
         }
@@ -141,7 +141,7 @@ pub fn form_bytes(d: &Discriminant) -> usize {
     form_bytes_for(d.bits())
 }
 
-/// Bytes of any form of a discriminant of so many bits.
+/// Bytes of any form of a discriminant of `bits` bits.
 #[must_use]
 pub fn form_bytes_for(bits: usize) -> usize {
     if bits <= CHIA_BITS { CHIA_BYTES } else { 4 + 2 * coefficient_bytes(bits) }
@@ -204,7 +204,7 @@ fn write(a: &Num, b: &Num, bits: usize) -> Option<Vec<u8>> {
 
 /// The content of a form's bytes, before the discriminant is known.
 struct Written {
-    /// a; where b is a root, a / g.
+    /// a, or a / g where b is a root.
     a: Num,
     b: Num,
     root: Option<Root>,
@@ -213,7 +213,7 @@ struct Written {
 /// Chia's fields for a b that follows from the discriminant.
 struct Root {
     t: Num,
-    /// Of t modulo a / g.
+    /// The inverse of t modulo a / g.
     inverse: Num,
     g: Num,
     b0: Num,
@@ -221,7 +221,7 @@ struct Root {
 }
 
 impl Written {
-    /// Reads the form of any discriminant of so many bits. Does not check that the numbers are a form.
+    /// Reads the form of any discriminant of `bits` bits. Does not check that the numbers are a form.
     fn read(bits: usize, bytes: &[u8]) -> Result<Written, DecodeError> {
         let expected = form_bytes_for(bits);
         if bytes.len() != expected {
@@ -291,19 +291,19 @@ impl Written {
     }
 }
 
-/// The bytes of [`Form::generator`] for any discriminant of so many bits, 5 or more, that has one.
+/// The bytes of [`Form::generator`] for any discriminant of `bits` bits, 5 or more, that has one.
 ///
 /// # Panics
-/// Not for any length that a discriminant may have.
+/// Never for a length that a discriminant may have.
 #[must_use]
 pub fn generator_bytes(bits: usize) -> Vec<u8> {
     write(&Num::from_u64(2), &Num::from_u64(1), bits).expect("the generator fits its encoding")
 }
 
-/// Refuses bytes that encode a form of no discriminant of so many bits.
+/// Refuses bytes that encode a form of no discriminant of `bits` bits.
 ///
 /// # Errors
-/// What is wrong with the bytes.
+/// The fault of the bytes.
 pub fn check_without_group(bits: usize, bytes: &[u8]) -> Result<(), DecodeError> {
     Written::read(bits, bytes).map(drop)
 }
@@ -312,7 +312,7 @@ impl Form {
     /// The form as bytes: [`form_bytes`] of them.
     ///
     /// # Panics
-    /// If the form is one of a longer discriminant.
+    /// If the form has a longer discriminant.
     #[must_use]
     pub fn to_bytes(&self, d: &Discriminant) -> Vec<u8> {
         write(&self.a, &self.b, d.bits()).expect("a reduced form fits its encoding")

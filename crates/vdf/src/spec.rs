@@ -91,7 +91,7 @@ impl Plain {
 /// The product of two classes.
 ///
 /// # Errors
-/// The result is not a form of this discriminant, only if an argument is not.
+/// If the result is not a form of this discriminant, which happens only if an argument is not.
 pub fn compose(f1: &Form, f2: &Form, d: &Discriminant) -> Result<Form, FormError> {
     let (f1, f2) = (Plain::of(f1), Plain::of(f2));
     let number: Wide = d.value().resize();

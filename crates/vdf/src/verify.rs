@@ -54,20 +54,20 @@ pub enum Malformed {
     Input(DecodeError),
     /// The proof's bytes.
     Proof(ProofError),
-    /// No squarings (a policy: [`crate::serial::Lenient`] accepts them, as Chia does, if nothing has changed).
+    /// No squarings. [`crate::serial::Lenient`] accepts them, as Chia does, if the form is unchanged.
     NoIterations,
     /// More squarings than the limit allows.
     Iterations {
         /// The limit.
         most: u64,
-        /// The number in the question.
+        /// The question's number.
         got: u64,
     },
     /// A discriminant longer than the limit allows.
     Bits {
         /// The limit.
         most: usize,
-        /// The discriminant's.
+        /// The discriminant's bits.
         got: usize,
     },
 }
@@ -161,7 +161,7 @@ impl From<DiscriminantError> for VerifyError {
 }
 
 impl VerifyError {
-    /// Whether the question made no sense, instead of a negative answer.
+    /// Whether the question made no sense, as opposed to a negative answer.
     #[must_use]
     pub fn is_malformed(&self) -> bool {
         matches!(self, VerifyError::Malformed(_))
@@ -181,12 +181,12 @@ pub struct Question<'a> {
     pub depth: u64,
 }
 
-/// Refuses questions that are wrong in every group, given only the discriminant's length `bits`. Before a search for
-/// the discriminant, this makes bad questions cheap. With `b`, the proof in `question` is a compact one.
-/// [`verify_challenge`] calls it.
+/// Refuses questions that are wrong in every group, given only the discriminant's length `bits`. Called before a search
+/// for the discriminant, it makes bad questions cheap; [`verify_challenge`] does so. With `b`, the proof in `question`
+/// is a compact one.
 ///
 /// # Errors
-/// The question is malformed, or its segments are refused, for every discriminant of so many bits.
+/// The question is malformed, or its segments are refused, for every discriminant of `bits` bits.
 pub fn check_without_group<M: Mode>(
     mode: M,
     bits: usize,
@@ -230,7 +230,7 @@ fn ready<M: Mode>(
     Form::from_bytes(mode, d, question.x).map_err(Malformed::Input)
 }
 
-/// Whether the proof shows that its result is x squared so many times.
+/// Whether the proof shows that its result is x squared `iterations` times.
 ///
 /// It shows that only where no forms of small order are known. Take the discriminant from a challenge
 /// ([`verify_challenge`]), or check that it [is prime](Discriminant::is_prime). Where a form e of order 2 is known, the
@@ -267,7 +267,7 @@ pub fn verify_with_b<'a, M: Mode>(
 /// [`verify`] of many proofs, each with its own group, spread over threads: the outcomes, in their order.
 ///
 /// # Errors
-/// The operating system refuses the threads; nothing has been verified then.
+/// The operating system refused the threads; nothing has been verified then.
 pub fn verify_all<M: Mode>(
     mode: M,
     questions: &[(Group<'_>, Question<'_>)],
@@ -317,7 +317,7 @@ pub fn verify_compact<'a, M: Mode>(
     Ok(step(group, &x, iterations, b, &proof.pi, Part::Pi)?)
 }
 
-/// Whether a proof already read shows that its result is x squared so many times. All forms must have the group's
+/// Whether a decoded proof shows that its result is x squared `iterations` times. All forms must have the group's
 /// discriminant.
 ///
 /// # Errors
@@ -331,7 +331,7 @@ pub fn verify_proof<'a>(
     challenge_of_valid(group.into(), x, proof, iterations).map(drop)
 }
 
-/// The last segment's B of a proof that is right.
+/// The last segment's B, if the proof is right.
 fn challenge_of_valid(
     group: Group<'_>,
     x: &Form,
@@ -347,7 +347,7 @@ fn heads(segments: &[Segment]) -> impl Iterator<Item = (u64, &Challenge)> {
     segments.iter().map(|segment| (segment.iterations, &segment.b))
 }
 
-/// The checks of segments, by their squarings and B, that cost nothing. Returns the iterations left for the last.
+/// The cheap checks of segments, by their squarings and B. Returns the iterations left for the last one.
 fn check_segments<'a>(
     segments: impl Iterator<Item = (u64, &'a Challenge)>,
     mut iterations: u64,

@@ -5,7 +5,7 @@ use lanework_cpu::Settings;
 use lanework_vdf::Engine;
 use lanework_vdf::internals::check::{self, Depth, Row};
 
-/// Every backend of this CPU as far as the environment lets them run.
+/// Every backend of this CPU that the environment allows.
 fn targets() -> Vec<Engine> {
     let settings = Settings::from_env().expect("settings");
     Engine::available(&settings.cpu()).collect()

@@ -14,7 +14,7 @@ use lanework_vdf::client::frames::{Awaited, FrameError};
 use lanework_vdf::{DecodeError, Discriminant, DiscriminantError, Form, Limits};
 use timelord::{PATIENCE, check, meet, never, proof, read, request, task};
 
-/// The emulator: sends the task and the requests, takes as many proofs as `expect` says, and stops. Gives the proofs that came.
+/// The emulator: sends the task and the requests, takes `expect` proofs, and stops. Returns the proofs.
 fn emulator(
     mut peer: TcpStream,
     task: &[u8],
@@ -38,7 +38,7 @@ fn emulator(
         if &length == b"STOP" {
             break;
         }
-        // One that was on its way.
+        // A proof that was on its way.
         let (iterations, depth, bytes) = proof(&mut peer, length);
         proofs.insert(iterations, (depth, bytes));
     }
@@ -53,7 +53,7 @@ fn a_timelord_gets_its_proofs() {
     let start = Form::generator(&d).expect("D is 1 modulo 8").power(77, &d);
     for (kind, x) in [("T", Form::generator(&d).expect("D is 1 modulo 8")), ("N", start)] {
         let x = x.to_bytes(&d);
-        // Not in order, one of them twice, and one that the chain does not reach before it is stopped.
+        // Out of order, one of them twice, and one that the chain does not reach before it is stopped.
         let requests = [90_000, 1, 40_000, 40_000, 65_536, 1 << 35];
         let (proofs, result, sent) =
             meet(PATIENCE, &never(), |peer| emulator(peer, &task(kind, &d, &x), &requests, 4));
@@ -90,7 +90,7 @@ fn a_timelord_that_stops_at_once() {
 
 /// A timelord's frames and the answers, with the connection left open.
 fn saying(mut peer: TcpStream, bytes: &[u8]) -> Vec<u8> {
-    // A worker that is gone already needs no more.
+    // A worker that is already gone needs no more.
     let _ = peer.write_all(bytes);
     let mut heard = Vec::new();
     let _ = peer.read_to_end(&mut heard);
@@ -153,7 +153,7 @@ fn bad_frames_end_the_conversation() {
         let (heard, result, _) = meet(PATIENCE, &never(), |peer| saying(peer, &bytes));
         let error = result.expect_err(what);
         assert!(is_right(&error), "{what}: {error:?}");
-        // A worker that had begun says that it has stopped, if the timelord still listens.
+        // A worker that had begun reports that it has stopped, if the timelord still listens.
         if bytes.starts_with(&good) {
             assert_eq!(heard, b"OKSTOP", "{what}");
         }

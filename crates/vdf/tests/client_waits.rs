@@ -23,7 +23,7 @@ fn group(seed: &[u8]) -> (Discriminant, Vec<u8>) {
     (d, x)
 }
 
-/// The task as Chia's timelord writes it: kind, discriminant and form apart.
+/// Writes the task as Chia's timelord does: kind, discriminant and form apart.
 fn send_task(peer: &mut TcpStream, d: &Discriminant, x: &[u8]) {
     let task = task("N", d, x);
     let form = task.len() - 1 - x.len();
@@ -38,7 +38,7 @@ fn ask(peer: &mut TcpStream, requests: impl IntoIterator<Item = u64>) {
     peer.write_all(text.as_bytes()).expect("the worker listens");
 }
 
-/// The next so many proofs.
+/// The next `count` proofs.
 fn proofs(peer: &mut TcpStream, count: usize) -> BTreeMap<u64, (u64, Vec<u8>)> {
     let mut out = BTreeMap::new();
     while out.len() < count {
@@ -57,7 +57,7 @@ fn stop(peer: &mut TcpStream) {
         if &length == b"STOP" {
             break;
         }
-        // One that was on its way.
+        // A proof that was on its way.
         proof(peer, length);
     }
     peer.write_all(b"ACK").expect("the worker listens");
@@ -74,7 +74,7 @@ fn a_parked_worker_waits_for_its_task_and_for_requests() {
         std::thread::sleep(4 * SHORT);
         ask(&mut peer, [70_000]);
         let mut all = proofs(&mut peer, 1);
-        // Late: the chain has passed these, in the first and in the second of Chia's segments.
+        // Late requests: the chain has passed them, in the first and in the second of Chia's segments.
         ask(&mut peer, [66_000, 5]);
         all.extend(proofs(&mut peer, 2));
         std::thread::sleep(2 * SHORT);
@@ -114,7 +114,7 @@ fn near_requests_are_answered_whatever_waits() {
     let (d, x) = group(b"far and near");
     let (proofs, result, _) = meet(PATIENCE, &never(), |mut peer| {
         send_task(&mut peer, &d, &x);
-        // More than may wait, and none that the chain reaches while this test runs.
+        // More requests than may wait, and none that the chain reaches while this test runs.
         ask(&mut peer, (0..MOST_REQUESTS as u64 + 5).map(|i| (1 << 35) + i));
         ask(&mut peer, [20_000, 300]);
         let proofs = proofs(&mut peer, 2);
@@ -127,7 +127,7 @@ fn near_requests_are_answered_whatever_waits() {
     assert_eq!((summary.requests, summary.proofs), (MOST_REQUESTS as u64 + 7, 2));
 }
 
-/// The farthest come first, so that nearer ones displace them: as many as may wait are answered at least.
+/// The farthest come first, so that nearer ones displace them: at least as many as may wait are answered.
 #[test]
 fn the_nearest_of_many_requests_at_once_are_answered() {
     let (d, x) = group(b"many at once");

@@ -1,4 +1,4 @@
-//! The example stops, goes on from its checkpoint, and verifies.
+//! The example stops, resumes from its checkpoint, and verifies.
 #![cfg(not(miri))]
 
 use std::path::Path;

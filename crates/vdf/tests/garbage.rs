@@ -62,7 +62,7 @@ fn forms() {
     assert!(accepted > 1000 && refused > 1000, "{accepted} {refused}");
 }
 
-/// Lengths and depths that do not fit each other, on garbage: refused before anything is computed.
+/// Garbage whose length and depth do not match is refused before anything is computed.
 #[test]
 fn proofs() {
     let mut random = Random(2);

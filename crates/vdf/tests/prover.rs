@@ -6,7 +6,7 @@ use lanework_vdf::internals::known;
 use lanework_vdf::prover::Stream;
 use lanework_vdf::{Discriminant, Form, Options, Proof, Strict, Task, prove};
 
-/// A record's task, with the segments that its proof has, and the proof.
+/// A record's task, with its proof's segments, and the proof.
 fn record(depth: u64) -> (Task, Vec<u8>) {
     let record = known::records()
         .filter(|record| record.depth == depth)
@@ -45,7 +45,7 @@ fn a_million_squarings_have_chiavdfs_proof() {
     assert!(Some(proved.proof.to_bytes(&task.discriminant)) == known::bytes(expected));
 }
 
-/// The default segments, which a timelord's requests at 2^16 times anything end in.
+/// The default segments are Chia's, from 2^16 squarings up.
 #[test]
 fn a_stream_answers_with_chias_segments() {
     let d = Discriminant::from_seed(b"a timelord", 512).expect("a discriminant");

@@ -15,7 +15,7 @@ fn every_group_of_a_small_discriminant() {
         let d = Discriminant::new(&Int::from_i64(-n)).expect("1 modulo 4");
         for (a, b) in (1i64..few).flat_map(|a| (-a..=a).map(move |b| (a, b))) {
             let Ok(x) = Form::new(&d, &Int::from_i64(a), &Int::from_i64(b)) else { continue };
-            // Forms whose coefficients have a common divisor have no encoding that could arrive.
+            // Forms whose coefficients have a common divisor have no encoding, so they cannot arrive.
             let Ok(x) = Form::from_bytes(Lenient, &d, &x.to_bytes(&d)) else { continue };
             forms += 1;
             // Too short for kernels: the general code.

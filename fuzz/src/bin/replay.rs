@@ -66,7 +66,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    // What a target says when it panics is told in its line.
+    // A target's panic message is printed in its line.
     std::panic::set_hook(Box::new(|_| {}));
     let home = Path::new(env!("CARGO_MANIFEST_DIR"));
     if wish.write {
@@ -88,7 +88,7 @@ fn main() -> ExitCode {
         if let Some(why) = (target.missing)() {
             println!("SKIPPED {:16} {why}", target.name);
             if required {
-                println!("{:16} LANEWORK_REQUIRE_PEERS=1 asks for it", "");
+                println!("{:16} LANEWORK_REQUIRE_PEERS=1 requires it", "");
                 failed += 1;
             } else {
                 skipped += 1;

@@ -1,5 +1,5 @@
-//! What the checks judge, what they find, and in which words: one [`Row`] for an operation, a backend and a means, and one
-//! [`PlantedRow`] for a leak that a means has to find.
+//! The subjects of the checks and their findings: one [`Row`] for an operation, a backend and a means, and one
+//! [`PlantedRow`] for a leak that a means must find.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -13,12 +13,12 @@ pub enum Means {
     Valgrind,
     /// The time that runs take, fixed secrets against random ones.
     Timing,
-    /// Every instruction that ran, held against the list of those whose time does not depend on data.
+    /// Every instruction that ran, checked against the list of those whose time does not depend on data.
     Instructions,
 }
 
 impl Means {
-    /// All of them, in the order that they are reported in.
+    /// All of them, in the order of reports.
     pub const ALL: [Means; 4] = [Means::Traced, Means::Instructions, Means::Valgrind, Means::Timing];
 
     /// Its name.
@@ -39,18 +39,18 @@ impl fmt::Display for Means {
     }
 }
 
-/// What a means says to an operation.
+/// What a means finds in an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// Nothing depends on the secrets, as far as this means can see; and the leak that was planted beside it was seen.
+    /// Nothing depends on the secrets, as far as this means can see, and the planted leak was found.
     Clean,
-    /// Something does, and this is the first of it.
+    /// Something does; this is the first instance.
     Leak(String),
     /// A leak that is known and declared, and nothing else.
     Known(String),
-    /// The check itself is worth nothing: its planted leak was not seen, or a run went wrong.
+    /// The check itself failed: its planted leak was not found, or a run went wrong.
     Broken(String),
-    /// This means has nothing to say here, for this reason.
+    /// This means does not apply here, for this reason.
     NotApplicable(String),
 }
 
@@ -67,7 +67,7 @@ impl Finding {
         }
     }
 
-    /// The rest; empty where all is well.
+    /// The details; empty where all is well.
     #[must_use]
     pub fn detail(&self) -> &str {
         match self {
@@ -79,14 +79,14 @@ impl Finding {
         }
     }
 
-    /// Whether the check has to fail for it.
+    /// Whether it makes the check fail.
     #[must_use]
     pub const fn fails(&self) -> bool {
         matches!(self, Finding::Leak(_) | Finding::Broken(_))
     }
 }
 
-/// What one means says to one operation of one backend.
+/// What one means finds in one operation of one backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The operation's path: `mayo/round3/mayo1/sign`.
@@ -95,13 +95,13 @@ pub struct Row {
     pub backend: String,
     /// The means.
     pub means: Means,
-    /// What it says.
+    /// What it found.
     pub finding: Finding,
-    /// How much was looked at, in words with figures.
+    /// How much was examined, in words with figures.
     pub extent: String,
-    /// Names of instructions that ran, are on the list, and that no vendor promises; of [`Means::Instructions`] alone.
+    /// Names of listed instructions that ran and that no vendor promises; [`Means::Instructions`] only.
     pub unpromised: Vec<String>,
-    /// What one process saw and others did not, in words; of [`Means::Timing`] alone, and no leak.
+    /// What one process saw and others did not, in words; [`Means::Timing`] only. Not a leak.
     pub suspicion: Option<String>,
 }
 
@@ -114,20 +114,20 @@ pub struct PlantedRow {
     pub plant: &'static str,
     /// The means.
     pub means: Means,
-    /// Whether it is sound and has to be left alone.
+    /// Whether it is sound and must pass.
     pub sound: bool,
-    /// Whether the means did what it had to: found the leak and named it, or found nothing.
+    /// Whether the means was right: it found the leak and named it, or found nothing.
     pub right: bool,
-    /// What it said.
+    /// What it reported.
     pub said: String,
 }
 
-/// An operation on one set of secrets, ready to run. Preparing and judging it are not looked at.
+/// An operation on one set of secrets, ready to run. Its preparation and its answer are not checked for leaks.
 pub trait Job {
     /// The operation.
     fn run(&mut self);
 
-    /// What came of it, for seeing that a run did what it should.
+    /// The result, to check that a run did what it should.
     fn answer(&self) -> Vec<u8>;
 
     /// Sixteen bytes or more of its secrets, which planted leaks give away.
@@ -138,7 +138,7 @@ pub trait Job {
 pub struct Subject {
     /// Its path.
     pub what: String,
-    /// The backend, which is the tier of the leaks that are planted beside it.
+    /// The backend, which decides the tier of the planted leaks.
     pub backend: &'static str,
     /// How many cases [`Subject::prepare`] can make.
     pub cases: usize,
@@ -146,8 +146,8 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// A subject of `cases` cases. Case 0 is the fixed one of timings; cases 0 and 1 should be as unlike as they can be, and
-    /// all must ask for memory alike, so that addresses are the same.
+    /// A subject of `cases` cases. Case 0 is the fixed one of timings. Cases 0 and 1 should differ as much as possible, and
+    /// all must allocate alike, so that addresses are the same.
     pub fn new<J: Job + 'static>(
         what: impl Into<String>,
         backend: &'static str,

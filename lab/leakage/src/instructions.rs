@@ -1,20 +1,20 @@
 //! Instructions whose time does not depend on the data that they work on.
 //!
 //! Intel publishes for its processors which instructions have "data operand independent timing" (Data Operand Independent
-//! Timing ISA Guidance, document 768873, and the list that goes with it); AMD makes no such promise. [`class`] knows those
-//! that compilers and kernels make of integer, AES, carry-less and vector code: moves, logic, additions, multiplications,
-//! shifts, comparisons, selections and permutations of integers. It is a whitelist: what is not in it is refused, even where
-//! it may be harmless. Refused are so, on purpose: divisions and square roots, all floating-point arithmetic, gathers,
+//! Timing ISA Guidance, document 768873, and the list that goes with it); AMD makes no such promise. [`class`] lists those
+//! that compilers and kernels use in integer, AES, carry-less and vector code: moves, logic, additions, multiplications,
+//! shifts, comparisons, selections and permutations of integers. It is a whitelist: an instruction that is not on it is refused, even where
+//! it may be harmless. Refused on purpose are divisions and square roots, all floating-point arithmetic, gathers,
 //! scatters, packed stores, string instructions, PEXT, PDEP and the counting of bits (the latter are not on Intel's list).
 //!
-//! Intel names instructions one by one, and some that do no more than those it names are missing: rotations, double shifts, scans,
-//! moves and shuffles by their floating-point names, the permutations of bytes of VBMI. They are listed here, in `BEYOND`, for
-//! what they are on all processors that were ever measured; no vendor promises it. Intel's list was compared as the tool
-//! doit-enforcer (CharlieQiu2017, commit 91ea953) has it, entry by entry: all else that is listed here stands there too.
+//! Intel names instructions one by one. Some that do no more than those it names are missing: rotations, double shifts, scans,
+//! moves and shuffles by their floating-point names, the byte permutations of VBMI. They are listed here, in `BEYOND`, because
+//! their time is constant on all processors that were ever measured; no vendor promises it. Intel's list was compared entry by
+//! entry, as the tool doit-enforcer (CharlieQiu2017, commit 91ea953) has it: everything else listed here is on it too.
 //!
-//! An instruction outside of the list is excused where the registers that it works on held the same in all cases that were
-//! compared: it works on public lengths then, as a division of the allocator's does. A `cmpxchg` is excused likewise, whatever
-//! stands in memory: it compares that with a register, and which way the program goes after it tells whether they are equal.
+//! An instruction that is not on the list is excused where the registers that it works on held the same in all compared
+//! cases. It then works on public lengths, as a division in the allocator does. A `cmpxchg` is excused likewise, whatever
+//! is in memory: it compares that with a register, and the program's way after it shows whether they are equal.
 #![forbid(unsafe_code)]
 
 use std::collections::HashSet;
@@ -22,18 +22,18 @@ use std::sync::LazyLock;
 
 use lanework_trace::iced_x86::{FlowControl, Instruction, Mnemonic};
 
-/// What the list says to an instruction.
+/// What the list says about an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// Its time does not depend on its data.
     Listed,
-    /// A jump, call or return: it has no time but its way, which comparing runs judges.
+    /// A jump, call or return: it has no time but its way, which comparing runs checks.
     Flow,
-    /// It is not in the list.
+    /// It is not on the list.
     Unlisted,
 }
 
-/// What the list says to an instruction.
+/// What the list says about an instruction.
 #[must_use]
 pub fn class(i: &Instruction) -> Class {
     if matches!(i.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter) {
@@ -49,7 +49,7 @@ pub fn class(i: &Instruction) -> Class {
         | FlowControl::IndirectCall => return Class::Flow,
         _ => return Class::Unlisted,
     }
-    // Strings take as long as they are; gathers as many elements as there are.
+    // The time of string instructions depends on the length, that of gathers on the number of elements.
     if i.is_string_instruction() || i.is_vsib() || !LISTED.contains(&i.mnemonic()) {
         return Class::Unlisted;
     }
@@ -67,8 +67,8 @@ fn name(m: Mnemonic) -> String {
 
 const LISTS: [&str; 4] = [GENERAL, VECTORS, MOVES, MASKS];
 
-/// Of general registers. Conditional moves and sets are data, not ways; fences and prefetches order and fetch by addresses,
-/// which comparing runs judges; scans for a bit took a time by their data on processors before 2008.
+/// On general registers. Conditional moves and sets are data, not ways; fences and prefetches order and fetch by addresses,
+/// which comparing runs checks. On processors before 2008 the time of bit scans depended on their data.
 const GENERAL: &str = "\
     mov movzx movsx movsxd movbe lea xchg push pop bswap nop endbr64 add adc adcx adox sub sbb inc dec neg cmp and \
     andn or xor not test mul imul mulx shl sal shr sar shld shrd shlx shrx sarx rol ror rorx rcl rcr bt btc btr bts \
@@ -77,7 +77,7 @@ const GENERAL: &str = "\
     sete setg setge setl setle setne setno setnp setns seto setp sets prefetcht0 prefetcht1 prefetcht2 prefetchnta \
     lfence mfence sfence";
 
-/// Of vector registers: integers, logic (of floating-point lanes too: it is of bits all the same), AES, GF(2^8), carry-less
+/// On vector registers: integers, logic (of floating-point lanes too, where it is also bitwise), AES, GF(2^8), carry-less
 /// products.
 const VECTORS: &str = "\
     paddsb paddsw paddusb paddusw psubsb psubsw psubusb psubusw vpaddsb vpaddsw vpaddusb vpaddusw vpsubsb vpsubsw \
@@ -101,7 +101,7 @@ const VECTORS: &str = "\
     vgf2p8affineinvqb vgf2p8mulb";
 
 /// Loads, stores, permutations, selections and conversions of vectors. An expansion moves lanes by its mask; from memory it reads as
-/// many elements as the mask has, which comparing runs judges as part of the addresses.
+/// many elements as the mask has, which comparing runs checks as part of the addresses.
 const MOVES: &str = "\
     movd movq movdqa movdqu lddqu movaps movups movapd movupd movss movsd movlps movhps movlpd movhpd movlhps \
     movhlps movddup movshdup movsldup movntdq movntdqa movnti movmskps movmskpd pmovmskb pshufb pshufd pshufhw \
@@ -125,14 +125,14 @@ const MOVES: &str = "\
     vpmovzxbd vpmovzxbq vpmovzxwd vpmovzxwq vpmovzxdq vpmovsxbw vpmovsxbd vpmovsxbq vpmovsxwd vpmovsxwq vpmovsxdq \
     vpexpandd vpexpandq vpmovwb vpmovdb vpmovdw vpmovqb vpmovqw vpmovqd";
 
-/// Of mask registers.
+/// On mask registers.
 const MASKS: &str = "\
     kmovb kmovw kmovd kmovq kandb kandw kandd kandq kandnb kandnw kandnd kandnq korb korw kord korq kxorb kxorw \
     kxord kxorq kxnorb kxnorw kxnord kxnorq knotb knotw knotd knotq kaddb kaddw kaddd kaddq kshiftlb kshiftlw \
     kshiftld kshiftlq kshiftrb kshiftrw kshiftrd kshiftrq kunpckbw kunpckwd kunpckdq ktestb ktestw ktestd ktestq \
     kortestb kortestw kortestd kortestq vpmovm2b vpmovm2w vpmovm2d vpmovm2q vpmovb2m vpmovw2m vpmovd2m vpmovq2m";
 
-/// Those among [`LISTS`] that Intel's list does not name.
+/// Entries of [`LISTS`] that Intel's list does not name.
 const BEYOND: &str = "\
     andnpd andnps andpd andps bextr blendpd blendps blendvpd blendvps blsi blsmsk blsr bsf bsr bswap bzhi cbw cdq cdqe \
     clc cld cmc cqo cwd cwde endbr64 extractps insertps lahf lfence lzcnt mfence movapd movaps movbe movhlps movhpd \
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn what_is_beyond_the_published_list_is_told_apart() {
-        // All of them are listed here; 520 stand in Intel's too.
+        // All of them are listed here; the other 520 are on Intel's list too.
         assert_eq!(UNPROMISED.len(), BEYOND.split_ascii_whitespace().count());
         assert!(UNPROMISED.is_subset(&LISTED));
         assert_eq!(LISTED.len() - UNPROMISED.len(), 520);

@@ -1,5 +1,5 @@
-//! The judgement of single steps over a [`Subject`]: by comparison, and by the list of [`crate::instructions`]. Each is made
-//! twice, once with a leak of the subject's tier planted behind the operation; where that is not found, the other says nothing.
+//! Checks a [`Subject`] by single steps: by comparison, and by the list of [`crate::instructions`]. Each check is made
+//! twice, once with a leak of the subject's tier planted after the operation. If that is not found, the other proves nothing.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,14 +13,14 @@ use crate::instructions::{Class, class, promised};
 use crate::plants::{self, Gives, Plant};
 use crate::traced::{Difference, Kind, Report};
 
-/// How far the two judges go.
+/// The limits of both checks.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
-    /// Cases, the first among them.
+    /// Cases, including the first.
     pub cases: usize,
-    /// Instructions of one run; what takes more is not judged.
+    /// Instructions of one run; a longer run is not checked.
     pub steps: u64,
-    /// Time of one pair of runs.
+    /// The time limit of one pair of runs.
     pub time: Duration,
 }
 
@@ -36,7 +36,7 @@ impl Extent {
     }
 }
 
-/// A subject's operation, and a plant behind it.
+/// A subject's operation, and a plant after it.
 struct Planted<'a>(&'a Subject, Option<&'a Plant>);
 
 impl Operation for Planted<'_> {
@@ -85,7 +85,7 @@ fn names(report: &Report, plant: &Plant) -> bool {
     report.differences.iter().any(|d| gives(d) == plant.gives && d.place.is_in(plant.function))
 }
 
-/// What a failure to trace means: too long is no fault, nor is a machine that cannot.
+/// What a failure to trace means: a run that is too long is not a fault, nor is a machine that cannot trace.
 fn failed(failure: &Failure, steps: u64) -> Finding {
     match failure {
         Failure::Unavailable(why) => Finding::NotApplicable(why.to_string()),
@@ -97,8 +97,8 @@ fn failed(failure: &Failure, steps: u64) -> Finding {
     }
 }
 
-/// Plants that can stand behind an operation of this backend: a way and memory, of the widest tier that it has and this CPU
-/// can run.
+/// Plants to put after an operation of this backend: one for the way and one for memory, of the widest tier that the backend
+/// has and this CPU can run.
 fn twins(backend: &str) -> Vec<&'static Plant> {
     let widest = ["avx512", "avx2"].into_iter().find(|tier| backend.starts_with(tier) && plants::runs(tier));
     let tier = widest.unwrap_or("portable");
@@ -130,12 +130,12 @@ pub fn traced(subject: &Subject, extent: Extent) -> Row {
         };
         return row(Finding::Leak(format!("{first}{more}")), seen);
     }
-    // What was traced is what it seems to be.
+    // Traced runs must give the same answers as others.
     for (case, answer) in &report.answers {
         let mut job = subject.prepare(*case);
         job.run();
         if *answer != job.answer() {
-            let what = format!("the run of case {case} gives something else when it is traced");
+            let what = format!("case {case} gives a different result when it is traced");
             return row(Finding::Broken(what), seen);
         }
     }
@@ -143,7 +143,7 @@ pub fn traced(subject: &Subject, extent: Extent) -> Row {
         match compare(&Planted(subject, Some(plant)), 2, extent) {
             Ok(report) if names(&report, plant) => {}
             Ok(_) => {
-                let what = format!("`{}` was planted behind it and not found", plant.function);
+                let what = format!("`{}` was planted after it and not found", plant.function);
                 return row(Finding::Broken(what), seen);
             }
             Err(failure) => return row(Finding::Broken(failure.to_string()), seen),
@@ -152,24 +152,24 @@ pub fn traced(subject: &Subject, extent: Extent) -> Row {
     row(Finding::Clean, seen)
 }
 
-/// What ran outside of the list.
+/// What ran, and what of it is not on the list.
 struct Executed {
     /// Different instructions that ran.
     sites: usize,
     /// Steps of the first case.
     steps: u64,
-    /// Outside of the list: address, text, and whether what it worked on was the same in all cases.
+    /// Not on the list: address, text, and whether its operands were the same in all cases.
     unlisted: BTreeMap<u64, (String, bool)>,
-    /// Kinds that are on the list though no vendor promises their time, by their names.
+    /// Names of instructions that are on the list though no vendor promises their time.
     unpromised: BTreeSet<String>,
 }
 
-/// Whether two steps of an instruction work on the same: all general registers that it reads. Vectors and memory are not
-/// recorded, so that an instruction that reads them counts as working on something else.
+/// Whether two steps of an instruction have equal operands, in all general registers that it reads. Vectors and memory are not
+/// recorded, so an instruction that reads them counts as having different ones.
 fn works_on_the_same(one: &Step<'_>, two: &Step<'_>, factory: &mut InstructionInfoFactory) -> bool {
     let i = &one.site.instruction;
-    // A string's bytes pass through; its length and its places are in registers. And what an exchange compares memory with is
-    // in one.
+    // A string's bytes pass through; its length and addresses are in registers. So is the value that an exchange compares
+    // memory with.
     let by_registers = i.is_string_instruction() || i.mnemonic() == Mnemonic::Cmpxchg;
     let info = factory.info(i);
     let reads = |access| {
@@ -218,7 +218,7 @@ fn execute(operation: &impl Operation, cases: usize, extent: Extent) -> Result<(
                 look(one, Some(two));
                 Advance::Both
             }
-            // Runs that have parted: each is looked at by itself, to its end.
+            // Runs that have parted are followed one by one, to their ends.
             (Some(one), _) => {
                 look(one, None);
                 Advance::First
@@ -240,12 +240,12 @@ fn execute(operation: &impl Operation, cases: usize, extent: Extent) -> Result<(
     Ok((executed, snapshot.symbols()))
 }
 
-/// The plant that the list has to refuse: a division by a secret.
+/// The plant that the list must refuse: a division by a secret.
 fn division() -> &'static Plant {
     PLANTS.iter().find(|p| p.gives == Gives::Division).unwrap_or(&PLANTS[0])
 }
 
-/// Holds every instruction that a subject ran against the list.
+/// Checks every instruction that a subject ran against the list.
 #[must_use]
 pub fn instructions(subject: &Subject, extent: Extent) -> Row {
     let row = |finding, extent| subject.row(Means::Instructions, finding, extent);
@@ -271,7 +271,7 @@ pub fn instructions(subject: &Subject, extent: Extent) -> Row {
             more => format!("; and {more} more"),
         };
         let place = symbols.place(*address);
-        return row(Finding::Leak(format!("`{text}` is not in the list, in {place}{more}")), seen);
+        return row(Finding::Leak(format!("`{text}` is not on the list, in {place}{more}")), seen);
     }
     let plant = division();
     match execute(&Planted(subject, Some(plant)), 2, extent) {
@@ -279,7 +279,7 @@ pub fn instructions(subject: &Subject, extent: Extent) -> Row {
             if refuses(&planted, &mut symbols, plant) {
                 return row(Finding::Clean, seen);
             }
-            let what = format!("`{}` was planted behind it and not refused", plant.function);
+            let what = format!("`{}` was planted after it and not refused", plant.function);
             row(Finding::Broken(what), seen)
         }
         Err(failure) => row(Finding::Broken(failure.to_string()), seen),
@@ -317,7 +317,7 @@ pub fn traced_plants(extent: Extent) -> Vec<PlantedRow> {
     runs.map(judge).collect()
 }
 
-/// Plants that hold an instruction outside of the list, and a sound twin of each tier that holds none.
+/// Plants with an instruction that is not on the list, and a sound twin of each tier without one.
 const BY_INSTRUCTION: [&str; 8] = [
     "divide_byte",
     "select_by_byte",
@@ -329,7 +329,7 @@ const BY_INSTRUCTION: [&str; 8] = [
     "select_by_mask",
 ];
 
-/// The same of the list of instructions, for the plants that it can speak of.
+/// Whether the list of instructions does the same, for the plants that it applies to.
 #[must_use]
 pub fn instruction_plants(extent: Extent) -> Vec<PlantedRow> {
     let runs =

@@ -1,12 +1,12 @@
-//! What valgrind's memcheck is told: which bytes are secret, and which have been released.
+//! Tells valgrind's memcheck which bytes are secret, and which have been released.
 //!
-//! Memcheck knows of every bit whether it is defined, carries that through every computation, and complains of a
-//! conditional jump and of an address that depend on an undefined bit. Secrets that are marked undefined therefore make it
-//! complain of just those two leaks (A. Langley, "Checking that functions are constant time with Valgrind", 2010).
-//! Without valgrind every request is a few rotations that change nothing, and answers 0.
+//! Memcheck tracks whether each bit is defined, through every computation, and complains about a
+//! conditional jump or an address that depends on an undefined bit. Secrets that are marked undefined therefore make it
+//! complain about just those two leaks (A. Langley, "Checking that functions are constant time with Valgrind", 2010).
+//! Without valgrind every request is a few rotations that change nothing, and returns 0.
 //!
-//! Mark bytes that the compiler cannot have seen the values of: on the heap, or behind `black_box`. It may otherwise compute
-//! with what it knows, and never read the memory that was marked. [`secret_bytes`] of what comes out shows that it did.
+//! Mark bytes whose values the compiler cannot have seen: on the heap, or behind `black_box`. It may otherwise compute
+//! with known values and never read the marked memory. [`secret_bytes`] of the result shows that it did read it.
 #![forbid(unsafe_code)]
 
 use crate::sys::memcheck::{
@@ -25,12 +25,12 @@ pub fn complaints() -> u64 {
     request(COUNT_ERRORS, 0, 0, 0)
 }
 
-/// From now on these bytes are secret. Their values stay.
+/// Marks these bytes as secret. Their values stay.
 pub fn make_secret(bytes: &[u8]) {
     request(MAKE_MEM_UNDEFINED, bytes.as_ptr() as u64, bytes.len() as u64, 0);
 }
 
-/// From now on these bytes are public.
+/// Marks these bytes as public.
 pub fn release(bytes: &[u8]) {
     request(MAKE_MEM_DEFINED, bytes.as_ptr() as u64, bytes.len() as u64, 0);
 }
@@ -38,7 +38,7 @@ pub fn release(bytes: &[u8]) {
 /// How many of these bytes have a secret bit.
 ///
 /// # Panics
-/// Outside of valgrind, which alone knows.
+/// Outside valgrind.
 #[must_use]
 pub fn secret_bytes(bytes: &[u8]) -> usize {
     let mut shadow = vec![0u8; bytes.len()];

@@ -1,4 +1,4 @@
-//! Leaks on purpose: what a check has to be seen finding. Each is a function of its own, so that a complaint can name it.
+//! Deliberate leaks, which a check must find. Each is a function of its own, so that a complaint can name it.
 #![forbid(unsafe_code)]
 
 use core::arch::x86_64::{
@@ -10,9 +10,9 @@ use core::hint::black_box;
 use crate::sys::lanes;
 use crate::sys::memcheck::gather;
 
-/// What memcheck says to a branch on a secret.
+/// Memcheck's complaint about a branch on a secret.
 pub const BRANCH: &str = "Conditional jump or move depends on uninitialised value(s)";
-/// What it says to an address that depends on a secret.
+/// Its complaint about an address that depends on a secret.
 pub const ADDRESS: &str = "Use of uninitialised value of size 8";
 /// The file that frames of these functions name.
 pub const FILE: &str = "plants.rs:";
@@ -75,7 +75,7 @@ pub fn compare_until_different(x: &[u8], y: &[u8]) -> bool {
 /// A jump on what a vector comparison says.
 ///
 /// # Safety
-/// Called from code without AVX2, this takes a CPU that has it.
+/// Called from code without AVX2, this needs a CPU that has it.
 #[inline(never)]
 #[target_feature(enable = "avx2")]
 pub fn branch_on_lanes(secret: &[u8]) {
@@ -88,7 +88,7 @@ pub fn branch_on_lanes(secret: &[u8]) {
 /// Eight loads at once.
 ///
 /// # Safety
-/// Called from code without AVX2, this takes a CPU that has it.
+/// Called from code without AVX2, this needs a CPU that has it.
 #[inline(never)]
 #[target_feature(enable = "avx2")]
 pub fn load_by_lanes(secret: &[u8]) {
@@ -98,7 +98,7 @@ pub fn load_by_lanes(secret: &[u8]) {
 /// As many turns as it takes to shift a secret out of every lane.
 ///
 /// # Safety
-/// Called from code without AVX2, this takes a CPU that has it.
+/// Called from code without AVX2, this needs a CPU that has it.
 #[inline(never)]
 #[target_feature(enable = "avx2")]
 pub fn loop_over_lanes(secret: &[u8]) {
@@ -111,7 +111,7 @@ pub fn loop_over_lanes(secret: &[u8]) {
 /// A comparison of vectors, eight bytes at a time, that ends where two strings of one length begin to differ.
 ///
 /// # Safety
-/// Called from code without AVX2, this takes a CPU that has it.
+/// Called from code without AVX2, this needs a CPU that has it.
 #[inline(never)]
 #[target_feature(enable = "avx2")]
 #[must_use]
@@ -159,7 +159,7 @@ pub fn select_by_byte(secret: &[u8]) {
 /// Not a leak: a choice lane by lane.
 ///
 /// # Safety
-/// Called from code without AVX2, this takes a CPU that has it.
+/// Called from code without AVX2, this needs a CPU that has it.
 #[inline(never)]
 #[target_feature(enable = "avx2")]
 pub fn select_by_lanes(secret: &[u8]) {

@@ -2,7 +2,7 @@
 //! freed or kept, or in the vector registers. And what a whole program leaves in its memory when it ends: [`at_exit`].
 //!
 //! A test names its secrets as [`Needles`], sets [`Watching`] as its allocator, and [`probe`]s each operation. Such a test
-//! must also be seen finding copies that it has planted itself.
+//! must also find copies that it has planted itself.
 #![forbid(unsafe_code)]
 
 pub use crate::sys::exit::{Region, at_exit};
@@ -11,7 +11,7 @@ pub use crate::sys::probe::probe;
 
 const FILTER_BITS: usize = 1 << 20;
 
-/// What must not be found, and a search for it that allocates nothing: windows of secret bytes.
+/// Windows of secret bytes that must not be found, and a search for them that allocates nothing.
 #[derive(Debug)]
 pub struct Needles {
     kinds: Vec<&'static str>,
@@ -29,8 +29,8 @@ fn slot(key: u64) -> usize {
 }
 
 impl Needles {
-    /// Secrets of these kinds, each with its bytes and the length of the windows that are looked for: every run of so many of
-    /// its bytes is a needle. Short windows are found by chance; 8 bytes of random ones are not.
+    /// Secrets, each with its kind, its bytes and the length of the windows to look for: every run of that many of
+    /// its bytes is a needle. Short windows are found by chance; 8 random bytes are not.
     ///
     /// # Panics
     /// If a window is shorter than 8 bytes.
@@ -55,7 +55,7 @@ impl Needles {
         needles
     }
 
-    /// The name of a kind that [`Needles::find`] gave.
+    /// The name of a kind that [`Needles::find`] returned.
     pub(crate) fn kind(&self, index: usize) -> &'static str {
         self.kinds[index]
     }

@@ -1,5 +1,5 @@
-//! The crate's one place that touches raw memory: requests to valgrind, the clock, a planted leak's loads, and what looks at memory that
-//! operations and programs leave behind.
+//! The crate's one place that touches raw memory: requests to valgrind, the clock, a planted leak's loads, and searches of the
+//! memory that operations and programs leave behind.
 
 pub(crate) mod clock;
 #[cfg(target_env = "gnu")]

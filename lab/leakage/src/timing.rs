@@ -2,14 +2,14 @@
 //!
 //! The method is that of O. Reparaz, J. Balasch and I. Verbauwhede, "Dude, is my code constant time?" (2016). The operation is
 //! timed under one fixed secret and under random ones, in random order. Besides all times, each of a hundred crops is
-//! tested, which drop the times above a quantile, since interruptions hide small differences in the bulk; and the second
+//! tested, which drop the times above a quantile, since interruptions hide small differences in the bulk. So is the second
 //! moment, for code whose spread depends on its secret. The quantiles come from a first batch, which is not tested.
 //!
-//! A t above [`SUSPECT`] is suspicious and no proof: with a hundred tests for each of many operations some pass it by chance, or
-//! by something else on the machine. And a million samples show differences of a tick that are there in one process and not in the
-//! next; why is not known. What depends on data is there in each. The whole is done again then, with new samples, in [`PROCESSES`]
-//! processes of their own. Only what shows in the *same* test with the same sign in all of them is a leak; or what passes twice that
-//! bound in any test of each, with either sign.
+//! A t above [`SUSPECT`] is suspicious but not proof: with a hundred tests for each of many operations, some pass it by chance or
+//! because of something else on the machine. A million samples also show differences of a tick that are there in one process and
+//! not in the next; why is not known. A dependence on data is there in each. So a suspicious series is repeated, with new samples,
+//! in [`PROCESSES`] processes of their own. A leak shows in the *same* test with the same sign in all of them, or with a |t| above
+//! 10 in any test of each, with either sign.
 #![forbid(unsafe_code)]
 
 mod again;
@@ -21,7 +21,7 @@ pub use measure::{Effort, judge, plants};
 /// What |t| must pass: a chance of 7 in a million for one test of sound code.
 pub const SUSPECT: f64 = 4.5;
 
-/// Processes that have to confirm a suspicion, one after the other: the first that does not ends it.
+/// Processes that must confirm a suspicion, one after the other: the first that does not ends it.
 pub const PROCESSES: usize = 3;
 
 /// Beyond this in both series any two tests confirm each other, whatever their signs.
@@ -30,7 +30,7 @@ const CERTAIN: f64 = 10.0;
 /// Samples of each class below which a test says nothing.
 const FEWEST: u64 = 100;
 
-/// Crops.
+/// The number of crops.
 const CROPS: usize = 100;
 
 /// Count, mean and sum of squared deviations, updated sample by sample (B. P. Welford, 1962).
@@ -63,7 +63,7 @@ impl Test {
         self.0[usize::from(random)].push(x);
     }
 
-    /// (mean of the fixed - mean of the random) / standard error; 0 where there is too little.
+    /// (mean of the fixed - mean of the random) / standard error; 0 where there are too few samples.
     fn t(&self) -> f64 {
         let [fixed, random] = &self.0;
         if fixed.count < FEWEST || random.count < FEWEST {
@@ -111,11 +111,11 @@ impl core::fmt::Display for Which {
 /// The largest t of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Largest {
-    /// Of which test.
+    /// The test.
     pub which: Which,
-    /// With its sign: below 0 where the fixed secret is the faster.
+    /// Its t: below 0 where the fixed secret is the faster.
     pub t: f64,
-    /// By which part of the random class's mean the classes differ in this test.
+    /// The difference of the classes in this test, as a fraction of the random class's mean.
     pub relative: f64,
 }
 
@@ -127,7 +127,7 @@ fn quantile_of(number: usize) -> f64 {
 /// All the tests of one series of times.
 #[derive(Clone, Debug)]
 struct Series {
-    /// Until the crops are known.
+    /// The samples, until the crops are known.
     first: Vec<f64>,
     first_batch: usize,
     crops: Vec<f64>,
@@ -151,7 +151,7 @@ impl Series {
         }
     }
 
-    /// Takes a sample of the random class or the fixed.
+    /// Takes a sample of the random or the fixed class.
     fn push(&mut self, random: bool, time: f64) {
         if self.crops.is_empty() {
             self.first.push(time);
@@ -191,7 +191,7 @@ impl Series {
         }
     }
 
-    /// What one test says.
+    /// The result of one test.
     fn of(&self, which: Which) -> Largest {
         let test = self.test(which);
         let [fixed, random] = &test.0;
@@ -199,7 +199,7 @@ impl Series {
         Largest { which, t: test.t(), relative }
     }
 
-    /// What each test says, [`Which::All`] first.
+    /// The result of each test, [`Which::All`] first.
     fn tests(&self) -> Vec<Largest> {
         Which::each().map(|which| self.of(which)).collect()
     }
@@ -210,19 +210,19 @@ impl Series {
     }
 }
 
-/// The one with the largest |t|; a difference of 0 where there is none.
+/// The test with the largest |t|; a t of 0 where there is none.
 fn largest(tests: &[Largest]) -> Largest {
     let none = Largest { which: Which::All, t: 0.0, relative: 0.0 };
     tests.iter().fold(none, |most, one| if one.t.abs() > most.t.abs() { *one } else { most })
 }
 
-/// Whether the tests of a second series confirm what a first one made suspicious.
+/// Whether the tests of a second series confirm a suspicion of a first one.
 fn confirmed(first: &Largest, second: &[Largest]) -> bool {
     let same = second.iter().find(|test| test.which == first.which).is_some_and(|again| {
         first.t.abs().min(again.t.abs()) > SUSPECT && again.t.signum() == first.t.signum()
     });
-    // The next time a crop lies elsewhere. Between two clusters of times it cuts off more of the slower class, whose rest is then the
-    // faster: of differences as large as these the sign says nothing.
+    // In the next series a crop lies elsewhere. Between two clusters of times it cuts off more of the slower class, whose rest is
+    // then the faster. For differences as large as these the sign says nothing.
     same || first.t.abs().min(largest(second).t.abs()) > CERTAIN
 }
 
@@ -230,7 +230,7 @@ fn confirmed(first: &Largest, second: &[Largest]) -> bool {
 mod tests {
     use super::*;
 
-    /// Numbers as even as any: SplitMix64 (Steele, Lea and Flood, 2014).
+    /// Uniform numbers: SplitMix64 (Steele, Lea and Flood, 2014).
     struct Numbers(u64);
 
     impl Numbers {
@@ -307,7 +307,7 @@ mod tests {
         let largest = series(1, 60_000, leaky).largest();
         assert!(largest.t.abs() > SUSPECT);
         assert!(!confirmed(&largest, &series(2, 60_000, |_, t| t).tests()));
-        // Nor what shows the other way round, where it is small.
+        // Nor a small difference with the opposite sign.
         let largest = series(1, 25_000, leaky).largest();
         assert!((SUSPECT..CERTAIN).contains(&largest.t.abs()), "{largest:?}");
         let turned = series(2, 25_000, |random, t| leaky(!random, t));

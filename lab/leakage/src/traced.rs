@@ -1,10 +1,10 @@
-//! Operations on secrets, compared instruction by instruction on the processor itself: what valgrind has no instructions for
-//! is judged here.
+//! Operations on secrets, compared instruction by instruction on the processor itself. This covers instructions that
+//! valgrind lacks.
 //!
-//! A comparison shows that, for the secrets that it was given, the instructions, the addresses and sizes of all memory touched
-//! and the operands of divisions are the same. Unlike memcheck it follows no secret through the computation: what two
-//! secrets happen to have in common shows nothing, so that several are compared. And what an operation releases must not
-//! decide on its way either, or be the same in all cases.
+//! A comparison shows that, for the given secrets, the instructions, the addresses and sizes of all memory touched
+//! and the operands of divisions are the same. Unlike memcheck it does not follow a secret through the computation: what two
+//! secrets happen to have in common shows nothing, so several are compared. And the data that an operation releases must not
+//! decide its way either, or must be the same in all cases.
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
@@ -14,7 +14,7 @@ pub use lanework_trace::{Difference, Failure, Kind, Operation, Options, Report, 
 
 use crate::valgrind::say;
 
-/// Set to 1 where a machine on which nothing can be traced is to count as a failure.
+/// Set to 1 to fail on a machine where nothing can be traced.
 pub const REQUIRE: &str = "LANEWORK_REQUIRE_TRACE";
 
 /// An operation made of two closures: one makes a case's input, untraced; the other is traced.
@@ -40,11 +40,11 @@ impl<I, P: Fn(usize) -> I, O: Fn(&mut I)> Operation for Pair<I, P, O> {
     }
 }
 
-/// Compares the operation on the inputs of the cases 1, 2, ... with that on the input of case 0. Nothing where that cannot be
-/// done here, which is said.
+/// Compares the operation on the inputs of the cases 1, 2, ... with that on the input of case 0. `None`, with a printed
+/// reason, where that cannot be done.
 ///
 /// # Panics
-/// If a run does not come to its end, or nothing can be traced and [`REQUIRE`] asks for it.
+/// If a run does not reach its end, or nothing can be traced and [`REQUIRE`] is 1.
 #[must_use]
 pub fn compared<I>(
     what: &str,
@@ -61,7 +61,7 @@ pub fn compared<I>(
     match report {
         Ok(report) => Some(report),
         Err(Failure::Unavailable(why)) => {
-            assert!(std::env::var_os(REQUIRE).is_none_or(|v| v != "1"), "{REQUIRE}=1, and {why}");
+            assert!(std::env::var_os(REQUIRE).is_none_or(|v| v != "1"), "{REQUIRE}=1, but {why}");
             say(&format!("SKIPPED: {what}: {why}"));
             None
         }
@@ -69,11 +69,11 @@ pub fn compared<I>(
     }
 }
 
-/// Whether this build is one to judge; where it is not, that is said. See [`crate::valgrind::judged`].
+/// Whether this build can be checked; if not, prints the reason. See [`crate::valgrind::judged`].
 #[must_use]
 pub fn to_be_judged(test: &str) -> bool {
     if cfg!(debug_assertions) {
-        say(&format!("SKIPPED: {test}, since debug assertions branch on secrets; judged in --release"));
+        say(&format!("SKIPPED: {test}: debug assertions branch on secrets; run it with --release"));
     }
     !cfg!(debug_assertions)
 }

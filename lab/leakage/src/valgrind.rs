@@ -1,8 +1,8 @@
-//! Tests that run themselves under valgrind: in the child they do one operation after another, each between two lines; in
-//! the parent they read what memcheck said in between.
+//! Tests that run themselves under valgrind. The child does one operation after another, each between two lines of output;
+//! the parent reads what memcheck printed in between.
 //!
-//! Debug assertions check sums of secrets for overflow, by branches, so that only an optimised build without them, as it is
-//! shipped, can be judged: [`judged`].
+//! Debug assertions check sums of secrets for overflow, by branches. So only an optimised build without them, as it is
+//! shipped, can be checked: [`judged`].
 #![forbid(unsafe_code)]
 
 use std::ffi::OsStr;
@@ -13,10 +13,10 @@ use std::process::Command;
 use crate::evidence::Finding;
 use crate::memcheck::complaints;
 
-/// Set to 1 where a machine without valgrind is to count as a failure.
+/// Set to 1 to make a missing valgrind a failure.
 pub const REQUIRE: &str = "LANEWORK_REQUIRE_VALGRIND";
 
-/// Says something past libtest, which keeps what a passing test prints to itself.
+/// Prints a line past libtest, which captures the output of a passing test.
 pub fn say(line: &str) {
     let _ = writeln!(stderr(), "{line}");
 }
@@ -33,52 +33,52 @@ pub fn observe(headline: &str, operation: impl FnOnce()) {
     eprintln!("{}", verdict(complaints() - before));
 }
 
-/// In the parent: what the test of this path and memcheck wrote under valgrind. Nothing where the build is not one to judge
-/// or there is no valgrind, which is said.
+/// In the parent: what the test of this path and memcheck wrote under valgrind. `None`, with a printed reason, where the
+/// build has debug assertions or there is no valgrind.
 ///
 /// # Panics
-/// If the test fails in the child, or there is no valgrind and [`REQUIRE`] asks for it.
+/// If the test fails in the child, or there is no valgrind and [`REQUIRE`] is 1.
 #[must_use]
 pub fn judged(test: &str) -> Option<String> {
     if cfg!(debug_assertions) {
-        say(&format!("SKIPPED: {test}, since debug assertions branch on secrets; judged in --release"));
+        say(&format!("SKIPPED: {test}: debug assertions branch on secrets; run it with --release"));
         return None;
     }
     let this = std::env::current_exe().expect("a test knows its own file");
     match run(&this, &["--exact", test, "--nocapture", "--test-threads=1"]) {
         Ok((said, results)) => {
-            // The status alone does not tell: complaints hide the test's own.
+            // The status alone is not enough: complaints hide the test's own.
             assert!(
                 results.contains("test result: ok. 1 passed"),
-                "under valgrind the test failed:\n{said}{results}"
+                "the test failed under valgrind:\n{said}{results}"
             );
             Some(said)
         }
         Err(NotRun::NoValgrind) => {
             assert!(
                 std::env::var_os(REQUIRE).is_none_or(|v| v != "1"),
-                "{REQUIRE}=1, and there is no valgrind"
+                "{REQUIRE}=1, but valgrind is not installed"
             );
-            say(&format!("SKIPPED: {test}, since valgrind is not installed"));
+            say(&format!("SKIPPED: {test}: valgrind is not installed"));
             None
         }
         Err(NotRun::Failed(why)) => panic!("{why}"),
     }
 }
 
-/// Why a program was not run under valgrind from its beginning to its end.
+/// Why a program was not run to its end under valgrind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotRun {
     /// There is no valgrind.
     NoValgrind,
-    /// It went wrong so.
+    /// It failed, for this reason.
     Failed(String),
 }
 
-/// Runs a program under valgrind, and gives its standard error, which holds valgrind's words too, and its standard output.
+/// Runs a program under valgrind, and returns its standard error, which includes valgrind's output, and its standard output.
 ///
 /// # Errors
-/// [`NotRun`]: also where the program ends with a failure of its own, where complaints do not hide that.
+/// [`NotRun`], also where the program itself fails, unless complaints hide that.
 pub fn run(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<(String, String), NotRun> {
     let output = Command::new("valgrind")
         .args(["--quiet", "--leak-check=no", "--error-limit=no", "--error-exitcode=99", "--num-callers=12"])
@@ -93,33 +93,33 @@ pub fn run(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<(String, S
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let code = output.status.code();
     if !matches!(code, Some(0 | 99)) {
-        return Err(NotRun::Failed(format!("under valgrind it ended with {}:\n{said}", output.status)));
+        return Err(NotRun::Failed(format!("it ended with {} under valgrind:\n{said}", output.status)));
     }
     if (code == Some(99)) != said.contains("==") {
-        return Err(NotRun::Failed(format!("valgrind's status contradicts its words:\n{said}")));
+        return Err(NotRun::Failed(format!("valgrind's exit status contradicts its output:\n{said}")));
     }
     Ok((said, String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 
-/// What memcheck said to one operation.
+/// What memcheck printed about one operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Section<'a> {
-    /// Its words. A complaint that was made before, from the same functions, is counted and not said again.
+    /// Its output. A repeated complaint, from the same functions, is counted and not printed again.
     pub words: &'a str,
     verdict: &'a str,
 }
 
 impl<'a> Section<'a> {
-    /// The operation with this headline.
+    /// The section of the operation with this headline.
     ///
     /// # Panics
-    /// If it has not been done from beginning to end: what was not run is not innocent.
+    /// If the operation was not run to its end: that is not a clean result.
     #[must_use]
     pub fn of(said: &'a str, headline: &str) -> Section<'a> {
         Section::find(said, headline).unwrap_or_else(|| panic!("not run under valgrind: {headline}\n{said}"))
     }
 
-    /// The same, or nothing where the operation has not been done from beginning to end.
+    /// As [`Section::of`], or `None` where the operation was not run to its end.
     #[must_use]
     pub fn find(said: &'a str, headline: &str) -> Option<Section<'a>> {
         let (_, rest) = said.split_once(&format!("{headline}\n"))?;
@@ -139,7 +139,7 @@ impl<'a> Section<'a> {
         self.words.split("== \n").filter(|complaint| complaint.contains(" at 0x"))
     }
 
-    /// Whether there is a complaint of these words that comes out of a function in a file.
+    /// Whether a complaint with these words comes from this function in this file.
     #[must_use]
     pub fn names(&self, words: &str, function: &str, file: &str) -> bool {
         self.complaints().any(|complaint| {
@@ -148,7 +148,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// Of every complaint what it is about, where it is, and the frames that name `path`; and how many there were.
+    /// Every complaint's subject, its place and the frames that name `path`, then the number of complaints.
     #[must_use]
     pub fn shortened(&self, path: &str) -> String {
         let mut lines = String::new();
@@ -163,12 +163,12 @@ impl<'a> Section<'a> {
     }
 }
 
-/// What memcheck said to the operation of a headline, as a finding; `path` as for [`Section::shortened`].
+/// What memcheck printed about the operation of a headline, as a finding; `path` as for [`Section::shortened`].
 #[must_use]
 pub fn finding(said: Result<&str, &NotRun>, headline: &str, path: &str) -> Finding {
     let said = match said {
         Ok(said) => said,
-        Err(NotRun::NoValgrind) => return Finding::NotApplicable("there is no valgrind here".into()),
+        Err(NotRun::NoValgrind) => return Finding::NotApplicable("valgrind is not installed".into()),
         Err(NotRun::Failed(why)) => return Finding::Broken(why.clone()),
     };
     match Section::find(said, headline) {

@@ -7,7 +7,7 @@ use lanework_leakage::judge::{self, Extent};
 use lanework_leakage::plants::{self, Gives};
 use lanework_leakage::traced::to_be_judged;
 
-/// Mixes a secret into sixteen bytes, then runs what a subject is to be judged for.
+/// Mixes a secret of sixteen bytes, then runs a plant on it.
 struct Mix {
     secret: [u8; 16],
     made: Vec<u8>,
@@ -40,7 +40,7 @@ fn subject(tier: &'static str, then: fn(&[u8])) -> Subject {
     })
 }
 
-/// Where single steps cannot be had, that is said; see [`judge`].
+/// Whether single steps are available here; fails where they are required and are not.
 fn available(finding: &Finding) -> bool {
     let missing = matches!(finding, Finding::NotApplicable(_));
     let required = std::env::var_os("LANEWORK_REQUIRE_TRACE").is_some_and(|v| v == "1");

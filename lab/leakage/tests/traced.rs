@@ -1,4 +1,4 @@
-//! Planted leaks in every tier, as single steps see them; and that their sound twins are found sound.
+//! Single steps find planted leaks in every tier, and let their sound twins pass.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use lanework_leakage::plants::{self, Gives, Plant};
@@ -18,7 +18,7 @@ fn differences(plant: &Plant) -> Option<Vec<Difference>> {
         |case: usize| -> [u8; 16] { core::array::from_fn(|i| [0, 0x81, 0x3c, 255][case] ^ (i as u8 >> 3)) };
     let run = plant.run;
     let report = compared(plant.function, 4, secrets, |secret| run(secret), |secret| secret.to_vec())?;
-    // Whatever is compared, it was run: the plants are not empty.
+    // Each plant was run and is not empty.
     assert!(report.cases == 3 && report.steps > 10, "{report:?}");
     Some(report.differences)
 }

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::elf;
 
-/// The version of the card's layout; a card of another version asks for a rebuild.
+/// The version of the card's layout; a card of another version needs a rebuild.
 pub const SCHEMA: u32 = 1;
 
 /// What is known about one built peer; stored as JSON, and meant to be copied into measuring records.
@@ -44,7 +44,7 @@ pub struct Card {
     /// The only CPU it may run on, as [`crate::machine::this_cpu`] names it; `None` if it runs on any of
     /// the target.
     pub cpu: Option<String>,
-    /// SHA-256 over all that decides what a build gives; equal recipes need no second build.
+    /// SHA-256 over everything that decides a build's result; equal recipes need no second build.
     pub recipe: String,
     /// What the build checked in the finished library, one sentence each.
     pub checked: Vec<String>,
@@ -76,7 +76,7 @@ impl Card {
     /// Writes the card, whole or not at all.
     ///
     /// # Errors
-    /// What the file system answered.
+    /// The file system's error.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let mut text = serde_json::to_string_pretty(self)?;
         text.push('\n');
@@ -111,7 +111,7 @@ impl Card {
     }
 }
 
-/// The file of `dir` that `cargo xtask peers` built for the peer `name`, and its card, where the card is that peer's, allows this CPU
+/// The file in `dir` that `cargo xtask peers` built for the peer `name`, with its card, if the card is that peer's, allows this CPU
 /// and describes the file.
 ///
 /// # Errors
@@ -141,7 +141,7 @@ pub(crate) fn checked(dir: &Path, name: &str, file: &str, note: &str) -> Result<
 /// A file's length in bytes and its SHA-256 in lower-case hexadecimal.
 ///
 /// # Errors
-/// What the file system answered.
+/// The file system's error.
 pub fn fingerprint(path: &Path) -> io::Result<(u64, String)> {
     let content = std::fs::read(path)?;
     Ok((content.len() as u64, hex_sha256(&content)))

@@ -1,9 +1,9 @@
-//! The trait of the family of GOST's 64-bit block cipher, and the types its methods speak in.
+//! The trait of the family of GOST's 64-bit block cipher, and the types its methods use.
 //!
 //! The family is Magma (GOST R 34.12-2015, RFC 8891) and the cipher it grew from, GOST 28147-89 (RFC 5830):
-//! encryption modes, message authentication codes, and MGM. Peers are taken as they are: what a peer
-//! calls a mode, how long an initialisation vector it takes and in which order it reads bytes stand in
-//! its [`CipherSet`]s.
+//! encryption modes, message authentication codes, and MGM. Peers are taken as they are: a peer's
+//! [`CipherSet`]s give its name for a mode, the length of its initialisation vector and the order in which it
+//! reads bytes.
 #![forbid(unsafe_code)]
 
 use crate::card::Card;
@@ -21,12 +21,12 @@ pub type CipherKey = [u8; KEY_BYTES];
 /// The substitution of GOST 28147-89 that a peer uses; Magma has just one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sbox {
-    /// `id-tc26-gost-28147-param-Z` of RFC 7836, which Magma took over.
+    /// `id-tc26-gost-28147-param-Z` of RFC 7836, which Magma adopted.
     Tc26Z,
     /// `id-Gost28147-89-CryptoPro-A-ParamSet` of RFC 4357.
     CryptoProA,
-    /// `id-GostR3411-94-TestParamSet`, the example in the standard of the old hash function: libgcrypt's when
-    /// it is told nothing.
+    /// `id-GostR3411-94-TestParamSet`, the example in the standard of the old hash function: libgcrypt's
+    /// default.
     Gost94Test,
 }
 
@@ -51,7 +51,7 @@ pub enum Gost89Mode {
     Cmac,
 }
 
-/// What a peer can be asked to do.
+/// A mode that a peer may offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CipherMode {
     /// Magma, block by block.
@@ -228,8 +228,8 @@ pub trait AeadContext: Send {
 
     /// Encrypts `plain` to `sealed`, which has the same length, and writes the tag, which has the mode's size.
     ///
-    /// Peers differ where RFC 9058 forbids: one refuses a nonce whose top bit is set, another clears the
-    /// bit and says nothing.
+    /// Peers differ on what RFC 9058 forbids: one refuses a nonce whose top bit is set, another silently
+    /// clears the bit.
     ///
     /// # Errors
     /// [`PeerError::Length`] or [`PeerError::Refused`].
@@ -242,7 +242,7 @@ pub trait AeadContext: Send {
         tag: &mut [u8],
     ) -> Result<(), PeerError>;
 
-    /// Decrypts `sealed` to `plain` and says whether the tag is right. `plain` means nothing if not.
+    /// Decrypts `sealed` to `plain` and says whether the tag is right. If not, `plain` is meaningless.
     ///
     /// # Errors
     /// As [`AeadContext::seal`].
@@ -267,7 +267,7 @@ pub fn reorder_key(key: &CipherKey) -> CipherKey {
 ///
 /// With the key of [`reorder_key`] this turns one cipher into the other in [`Gost89Mode::Ecb`],
 /// [`Gost89Mode::Cbc`], [`Gost89Mode::Cfb`] and [`Gost89Mode::Ofb`] without meshing, vectors included;
-/// a counter counts at the block's other end. A last part of a block is left as it is.
+/// a counter counts at the block's other end. A partial last block is left as it is.
 pub fn reorder_blocks(text: &mut [u8]) {
     text.as_chunks_mut::<BLOCK_BYTES>().0.iter_mut().for_each(|block| block.reverse());
 }

@@ -71,7 +71,7 @@ pub static DELAY_FLAVOURS: &[DelayFlavour] = &[
     },
     DelayFlavour {
         name: CHAIN,
-        what: "chiavdf's two chains of squarings in a process that is asked for so many",
+        what: "chiavdf's two chains of squarings in a process that squares on request",
         program: true,
     },
     DelayFlavour { name: BENCH, what: "chiavdf's own benchmark, unchanged", program: true },
@@ -113,7 +113,7 @@ impl DelayFlavour {
 }
 
 fn flavour(name: &str) -> &'static DelayFlavour {
-    // Asked for with the constants above only.
+    // Called with the constants above only.
     DELAY_FLAVOURS.iter().find(|f| f.name == name).unwrap_or(&DELAY_FLAVOURS[0])
 }
 
@@ -156,7 +156,7 @@ impl DelayLibrary {
         }
     }
 
-    /// The result and the proof in one segment that x, a form of [`FORM_BYTES`], was squared so many times.
+    /// The result of squaring x, a form of [`FORM_BYTES`], with the proof in one segment.
     ///
     /// # Errors
     /// [`PeerError::Length`], [`PeerError::Refused`].
@@ -200,7 +200,7 @@ pub enum DelayPath {
     Gmp,
 }
 
-/// A chain of squarings in a process of chiavdf's code. It starts once, from the generator; asking costs a few
+/// A chain of squarings in a process of chiavdf's code. It starts once, from the generator; a request costs a few
 /// microseconds.
 #[derive(Debug)]
 pub struct DelayChain {
@@ -222,11 +222,11 @@ impl std::fmt::Display for ChainFailed {
 
 impl std::error::Error for ChainFailed {}
 
-/// The variables by which chiavdf is told which instructions to use.
+/// The variables that choose chiavdf's instructions.
 const IFMA: &str = "CHIA_ENABLE_AVX512_IFMA";
 const NO_AVX2: &str = "CHIA_DISABLE_AVX2";
 
-/// Has the program use IFMA or not, whatever the environment says.
+/// Makes the program use IFMA or not, whatever the environment says.
 fn with_ifma(command: &mut Command, ifma: bool) {
     command.env_remove(IFMA).env_remove(NO_AVX2);
     if ifma {
@@ -241,10 +241,10 @@ impl DelayChain {
         &self.card
     }
 
-    /// Squares so many times; gives how many of them its fast path could not do.
+    /// Squares `count` times; returns how many of these its fast path could not do.
     ///
     /// # Errors
-    /// [`ChainFailed`]: the process has ended, or says something else. It is of no more use then.
+    /// [`ChainFailed`]: the process has ended or gave another answer. It cannot be used again.
     pub fn square(&mut self, path: DelayPath, count: u64) -> Result<u64, ChainFailed> {
         let word = if path == DelayPath::Pipeline { "asm" } else { "square" };
         let answer = self.ask(&format!("{word} {count}\n"))?;
@@ -276,7 +276,7 @@ impl DelayChain {
 
 impl Drop for DelayChain {
     fn drop(&mut self) {
-        // It ends by itself when no more questions come; one that does not is not waited for.
+        // It ends by itself when its input closes; a process that does not is killed.
         self.input = None;
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -329,12 +329,12 @@ pub fn vdf_bench(dir: &Path, ifma: bool) -> Result<(Command, Card), Unavailable>
     Ok((command, card))
 }
 
-/// What one run of `vdf_bench` said, in the form of its authors' report.
+/// What one run of `vdf_bench` printed, in the form of its authors' report.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BenchLine {
-    /// Milliseconds, as its own clock has them: starting and printing are not in it.
+    /// Milliseconds by its own clock, without starting and printing.
     pub milliseconds: u64,
-    /// Squarings that the fast path could not do, where it says so.
+    /// Squarings that the fast path could not do, where it reports them.
     pub slow: Option<u64>,
 }
 

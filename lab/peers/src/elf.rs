@@ -11,7 +11,7 @@ use object::{LittleEndian, read};
 
 /// Checks that every segment the header announces lies within `file`.
 ///
-/// What is not a 64-bit little-endian ELF file is left to the loader, which refuses it by itself.
+/// A file that is not 64-bit little-endian ELF is left to the loader, which refuses it.
 ///
 /// # Errors
 /// A sentence saying which part lies beyond the end.

@@ -20,12 +20,12 @@ pub struct Release {
     pub sets: &'static [SetFacts],
 }
 
-/// What is expected of one parameter set; a library that reports other sizes is refused.
+/// The expected facts of one parameter set; a library that reports other sizes is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SetFacts {
     /// The set's short name, unique within its family and round: `mayo1`.
     pub name: &'static str,
-    /// The name by which the library knows it: `MAYO-1`.
+    /// Its name in the library: `MAYO-1`.
     pub method: &'static str,
     /// The part of the set's name in the library's symbols: `mayo_1`.
     pub symbol: &'static str,

@@ -14,7 +14,7 @@ use rug::{Assign, Integer};
 pub const VERSION: (i32, i32, i32) =
     (gmp_mpfr_sys::gmp::VERSION, gmp_mpfr_sys::gmp::VERSION_MINOR, gmp_mpfr_sys::gmp::VERSION_PATCHLEVEL);
 
-/// A signed number of GMP's.
+/// A signed GMP integer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gmp(Integer);
 
@@ -26,7 +26,7 @@ impl Gmp {
         Gmp(if negative { -x } else { x })
     }
 
-    /// A number with room for so many bits, so that later results allocate nothing.
+    /// A number with room for `bits` bits, so that later results allocate nothing.
     #[must_use]
     pub fn with_room(bits: usize) -> Gmp {
         Gmp(Integer::with_capacity(bits))
@@ -96,7 +96,7 @@ impl Gmp {
         Gmp(if self.is_negative() { -high } else { high })
     }
 
-    /// The quotient rounded down and the remainder with the divisor's sign; nothing if the divisor is 0.
+    /// The quotient rounded down and the remainder with the divisor's sign; `None` if the divisor is 0.
     #[must_use]
     pub fn divided(&self, divisor: &Gmp) -> Option<(Gmp, Gmp)> {
         (!divisor.is_zero()).then(|| {

@@ -94,8 +94,8 @@ impl CipherFlavour {
 pub struct CipherPlaces {
     /// The directory into which `cargo xtask peers` puts what it builds.
     pub built: PathBuf,
-    /// A `gost.so` that somebody built otherwise; it goes before one in `built`. By custom the variable
-    /// `LANEWORK_GOST_ENGINE` names it.
+    /// A `gost.so` that was built otherwise; it takes precedence over the one in `built`. The variable
+    /// `LANEWORK_GOST_ENGINE` usually names it.
     pub gost_engine: Option<PathBuf>,
 }
 
@@ -145,10 +145,10 @@ fn built_card(dir: &Path, flavour: &CipherFlavour) -> Result<Card, String> {
     crate::card::checked(dir, flavour.name, &flavour.library(), &flavour.note()).map(|(_, card)| card)
 }
 
-/// What the card says of a library that somebody else built.
+/// What the card says of a library that was built elsewhere.
 const NOT_KNOWN: &str = "not known: built by others";
 
-/// A card for a library that this project did not build: what it says of itself, and its file.
+/// A card for a library that this project did not build: its own version text, and its file.
 fn foreign_card(flavour: &CipherFlavour, project: &str, version: String, file: Option<&Path>) -> Card {
     let (library_bytes, library_sha256) = file.and_then(|file| fingerprint(file).ok()).unwrap_or_default();
     Card {
@@ -182,7 +182,7 @@ fn packaged(package: &str) -> Option<String> {
     Some(format!("{version} (Debian's {package})"))
 }
 
-/// The file of a library that this process has loaded, where the system tells.
+/// The file of a library that this process has loaded, where the system reports it.
 fn loaded_file(part: &str) -> Option<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     maps.lines()

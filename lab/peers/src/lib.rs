@@ -3,7 +3,7 @@
 //! A peer is a shared library that `cargo xtask peers` built outside the source tree from its
 //! authors' published sources, with a [`Card`] beside it saying which sources, which compiler and
 //! which flags. This crate finds the libraries, refuses those that are missing, damaged or not what
-//! their card says, and hands out the rest as [`SignaturePeer`]s. It knows none of Lanework's own
+//! their card says, and hands out the rest as [`SignaturePeer`]s. It uses none of Lanework's own
 //! primitives and nothing of the laboratory; the caller that races a peer joins both.
 //!
 //! The GOST family's [`CipherPeer`]s come from the system as well, or are built by the same command.
@@ -50,10 +50,10 @@ pub use gost::{CIPHER_FLAVOURS, CipherFlavour, CipherPlaces};
 pub use random::{seed_random, set_random};
 pub use signature::{ExpandedKey, PeerError, SetId, SignaturePeer, SignatureSet};
 
-/// What every absent peer that is built names as the way to get it.
+/// The remedy for a missing peer that has to be built.
 pub const REMEDY: &str = "cargo xtask peers";
 
-/// Stack, in bytes, that a thread should have before it calls a peer; a spawned thread's default is this.
+/// Stack, in bytes, that a thread should have before it calls a peer; a spawned thread has this much by default.
 ///
 /// The implementations keep whole expanded keys in local variables: the largest set takes more than a
 /// mebibyte, and code that runs out of stack there dies by a signal.

@@ -6,7 +6,7 @@ use crate::card::hex_sha256;
 /// This CPU's name and a short digest of its features, as the operating system gives them.
 ///
 /// A library compiled for one CPU dies of an illegal instruction on a lesser one. Equal texts mean
-/// equal features; on systems that do not tell, it is the architecture's name and tells little.
+/// equal features. On systems that do not list features, the text is only the architecture's name.
 pub fn this_cpu() -> String {
     match std::fs::read_to_string("/proc/cpuinfo") {
         Ok(text) => from_cpuinfo(&text),

@@ -63,7 +63,7 @@ pub(crate) fn fill(out: &mut [u8]) {
     }
 }
 
-/// Lets a panic of the caller's source go on, now that the foreign code has returned.
+/// Resumes a panic of the caller's source, now that the foreign code has returned.
 pub(crate) fn resume_panic() {
     if let Some(payload) = PANIC.take() {
         std::panic::resume_unwind(payload);

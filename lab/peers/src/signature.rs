@@ -1,4 +1,4 @@
-//! The trait of the signature family, and the types its methods speak in.
+//! The trait of the signature family, and the types its methods use.
 #![forbid(unsafe_code)]
 
 use crate::card::Card;
@@ -10,7 +10,7 @@ pub struct SetId(pub(crate) usize);
 /// What a peer offers under one parameter set. All sizes are in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignatureSet {
-    /// What the peer's methods take to mean this set.
+    /// Identifies this set in the peer's methods.
     pub id: SetId,
     /// Short name, the same for every peer of the family: `mayo1`.
     pub name: &'static str,
@@ -56,7 +56,7 @@ pub trait SignaturePeer: Send + Sync {
         self.sets().iter().find(|set| set.name == name)
     }
 
-    /// How AES-128 in counter mode, on which the scheme leans, runs on this CPU: `aes-ni`, `c`.
+    /// How AES-128 in counter mode, which the scheme relies on, runs on this CPU: `aes-ni`, `c`.
     fn aes(&self) -> &str;
 
     /// Makes a key pair.
@@ -91,8 +91,8 @@ pub trait SignaturePeer: Send + Sync {
     ) -> Result<bool, PeerError>;
 
     /// The first step of verifying, alone: expands `public_key` into `out`, which must have been made
-    /// for this set. Taking its time from that of [`SignaturePeer::verify`] leaves what a verifier pays
-    /// whose keys are expanded already.
+    /// for this set. Subtracting its time from that of [`SignaturePeer::verify`] leaves the cost for a
+    /// verifier whose keys are expanded already.
     ///
     /// # Errors
     /// As [`SignaturePeer::keypair`], or [`PeerError::Hidden`].
@@ -111,7 +111,7 @@ pub struct ExpandedKey {
 struct Line([u64; 8]);
 
 impl ExpandedKey {
-    /// Zeroed space for `bytes` bytes, with a line more behind it.
+    /// Zeroed space for `bytes` bytes, and one 64-byte line after them.
     pub fn new(bytes: usize) -> Self {
         Self { lines: vec![Line([0; 8]); bytes.div_ceil(64) + 1], bytes }
     }
@@ -136,7 +136,7 @@ impl ExpandedKey {
     }
 }
 
-/// Why a peer did not do what it was asked to.
+/// Why a peer's method failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PeerError {
     /// The peer has no such parameter set.
@@ -152,7 +152,7 @@ pub enum PeerError {
     },
     /// The peer's code returned a failure.
     Refused {
-        /// What it was to do.
+        /// The step that failed.
         what: &'static str,
         /// What it returned.
         status: i32,

@@ -1,6 +1,6 @@
-//! The border to foreign code: opening a library, its functions' types, and calling them.
+//! The boundary to foreign code: opening a library, its functions' types, and calling them.
 //!
-//! Everything unsafe of the crate is here, a file for each library.
+//! All unsafe code of the crate is here, one file for each library.
 
 pub(crate) mod chiavdf;
 pub(crate) mod gcrypt;
@@ -65,7 +65,7 @@ unsafe fn symbol<T: Copy>(library: &libloading::Library, name: &str) -> Result<T
         .map_err(|_| format!("the library has no symbol {name}"))
 }
 
-/// The loader's own words, which libloading keeps behind its own.
+/// The loader's own message, which libloading wraps in another.
 fn reason(error: &libloading::Error) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),

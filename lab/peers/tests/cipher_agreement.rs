@@ -46,7 +46,7 @@ fn run(
     output
 }
 
-/// What peers must agree on, by mode; of the little-endian modes that are Magma turned round, under Magma's name.
+/// What peers must agree on, by mode. Little-endian modes that are Magma reordered have Magma's name.
 fn answers(peer: &dyn CipherPeer) -> Vec<(CipherMode, Vec<u8>)> {
     let mut found = Vec::new();
     for set in peer.sets() {
@@ -91,7 +91,7 @@ fn answers(peer: &dyn CipherPeer) -> Vec<(CipherMode, Vec<u8>)> {
     found
 }
 
-/// The mode of Magma that a little-endian one becomes by reordering.
+/// The mode of Magma that a little-endian mode becomes by reordering.
 fn turned_round(mode: CipherMode) -> Option<CipherMode> {
     let CipherMode::Gost89 { mode, sbox: Sbox::Tc26Z, meshing: false } = mode else { return None };
     match mode {
@@ -217,7 +217,7 @@ fn cmac(block: &mut dyn FnMut([u8; 8]) -> [u8; 8], message: &[u8]) -> [u8; 8] {
     sum.to_be_bytes()
 }
 
-/// Modes that no second peer has, rebuilt here on the block cipher of one that agrees with the others.
+/// Modes that no second peer has, rebuilt here on the block cipher of a peer that agrees with the others.
 #[test]
 fn what_only_one_peer_has_is_what_its_document_says() {
     let peers = present_ciphers("rebuilt modes");
@@ -314,7 +314,7 @@ fn what_is_missing_or_damaged_is_named_with_the_remedy() {
     let library = empty.path().join(flavour("rustcrypto-generic").library());
     std::fs::write(&library, "no library").expect("written");
     assert!(refused(&none, "rustcrypto-generic").why.contains("rustcrypto-generic.json"));
-    // A card that is right about another file: what lies here has been replaced.
+    // A card that describes another file: the one here has been replaced.
     let built = places().built;
     if let Ok(card) = std::fs::read(built.join(flavour("rustcrypto-generic").card())) {
         std::fs::write(empty.path().join(flavour("rustcrypto-generic").card()), card).expect("written");

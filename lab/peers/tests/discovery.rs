@@ -1,4 +1,4 @@
-//! What is missing or damaged is named with a reason and never loaded.
+//! A missing or damaged peer is named with a reason and never loaded.
 #![forbid(unsafe_code)]
 
 mod common;
@@ -19,7 +19,7 @@ fn library(dir: &Path) -> std::path::PathBuf {
     dir.join(FLAVOURS.iter().find(|flavour| flavour.name == NAME).expect("known").library())
 }
 
-/// A card that says of `library` what is true of it, and otherwise what a build would say.
+/// A card that is true of `library`, and otherwise says what a build would say.
 fn write_card(dir: &Path, library: &Path) {
     let flavour = FLAVOURS.iter().find(|flavour| flavour.name == NAME).expect("known");
     let (library_bytes, library_sha256) = fingerprint(library).expect("readable");

@@ -1,7 +1,7 @@
 //! The submissions' known answers, reproduced through the peers.
 //!
-//! This shows two things at once: the peers are the rounds they say they are, and a generator plugged
-//! in with `set_random` is what they draw from.
+//! This shows two things at once: the peers are the rounds they say they are, and they draw from a
+//! generator plugged in with `set_random`.
 #![forbid(unsafe_code)]
 
 mod common;

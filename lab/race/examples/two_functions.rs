@@ -1,4 +1,4 @@
-//! Two ways to count the bits of a buffer, raced in pairs once both have counted right.
+//! Two ways to count the bits of a buffer, checked, then raced in pairs.
 //!
 //! `cargo run --release -p lanework-race --example two_functions [-- SECONDS]`
 
@@ -16,7 +16,7 @@ use lanework_race::table::{Style, render};
 
 type Count = fn(&[u64]) -> u32;
 
-/// Kernighan's: one turn for each set bit.
+/// Kernighan's method: one iteration for each set bit.
 fn one_by_one(words: &[u64]) -> u32 {
     let count = |mut word: u64| {
         let mut bits = 0;
@@ -29,14 +29,14 @@ fn one_by_one(words: &[u64]) -> u32 {
     words.iter().map(|&word| count(word)).sum()
 }
 
-/// The standard library's.
+/// The standard library's method.
 fn built_in(words: &[u64]) -> u32 {
     words.iter().map(|word| word.count_ones()).sum()
 }
 
 const BOTH: [(&str, Count); 2] = [("one-by-one", one_by_one), ("built-in", built_in)];
 
-/// What is raced: it prepares its input once, and is then timed call by call.
+/// A contestant: it prepares its input once and is then timed call by call.
 fn variant((name, count): (&'static str, Count)) -> Variant {
     Variant::new(name, move || {
         let words: Vec<u64> = (0..1000_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
@@ -49,7 +49,7 @@ fn variant((name, count): (&'static str, Count)) -> Variant {
     })
 }
 
-/// Nothing is timed unless every row of the gate has passed cases and none that failed.
+/// Nothing is timed unless cases passed and none failed.
 fn gate() -> Gate {
     let cases: [(&[u64], u32); 4] =
         [(&[], 0), (&[0], 0), (&[u64::MAX, 1], 65), (&[0x8000_0000_0000_0001], 2)];

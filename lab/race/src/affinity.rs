@@ -1,4 +1,4 @@
-//! Which cores a thread may use, set for a while and put back afterwards.
+//! Sets which cores a thread may use, and restores them afterwards.
 #![forbid(unsafe_code)]
 
 use std::io;
@@ -8,14 +8,14 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 /// The cores this thread may use, in ascending order.
 ///
 /// # Errors
-/// What the kernel says when it will not tell.
+/// The kernel's error.
 pub fn allowed() -> io::Result<Vec<usize>> {
     let set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
-/// Holds the calling thread's affinity; dropping it puts back what was there before. Threads started meanwhile
-/// inherit the affinity of the moment.
+/// Holds the calling thread's affinity; dropping it restores the previous one. Threads started meanwhile
+/// inherit the current affinity.
 #[derive(Debug)]
 pub struct Pin {
     before: CpuSet,
@@ -29,17 +29,14 @@ impl Pin {
     /// since interrupts and daemons tend to gather on the lowest.
     ///
     /// # Errors
-    /// What the kernel says, or `NotFound` when this thread may not use `core`.
+    /// The kernel's error, or `NotFound` when this thread may not use `core`.
     pub fn hold(core: Option<usize>) -> io::Result<Self> {
         let before = sched_getaffinity(None)?;
         let mut order = allowed()?;
         order.reverse();
         if let Some(core) = core {
             let at = order.iter().position(|&c| c == core).ok_or_else(|| {
-                io::Error::new(
-                    io::ErrorKind::NotFound,
-                    format!("core {core} is not one this process may use"),
-                )
+                io::Error::new(io::ErrorKind::NotFound, format!("this process may not use core {core}"))
             })?;
             order.remove(at);
             order.insert(0, core);
@@ -47,7 +44,7 @@ impl Pin {
         Ok(Self { before, order, now: 0 })
     }
 
-    /// How many cores there are to give.
+    /// How many cores can be used.
     #[must_use]
     pub fn available(&self) -> usize {
         self.order.len()
@@ -59,10 +56,10 @@ impl Pin {
         self.order[0]
     }
 
-    /// Allows the calling thread `cores` cores, the measuring core among them; all there are when that is fewer.
+    /// Allows the calling thread `cores` cores, the measuring core among them; all if there are fewer.
     ///
     /// # Errors
-    /// What the kernel says when it refuses.
+    /// The kernel's error.
     pub fn use_cores(&mut self, cores: usize) -> io::Result<()> {
         let cores = cores.clamp(1, self.order.len());
         if cores != self.now {

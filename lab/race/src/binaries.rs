@@ -1,8 +1,8 @@
-//! Builds of one command, in pairs: what became faster or slower from one to another.
+//! Builds of one command, raced in pairs: what became faster or slower from one to another.
 //!
-//! Builds cannot share a process, so the unit is a short process: old, new, new, old, or the other way round by turns, each timing
-//! the same variant of the same subject for a moment, each giving its median. Memory layout differs by process and is averaged out with everything else. The
-//! A/A control is the old build against itself.
+//! Builds cannot share a process, so the unit is a short process that times the same variant of the same subject and gives its
+//! median. The order is old, new, new, old or the reverse, by turns. Memory layout differs between processes and is averaged out
+//! with everything else. The A/A control is the old build against itself.
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
@@ -26,8 +26,8 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// The executable `program`, which `args` lead to [`crate::launch::serve`] with the subject in question, its baseline being
-    /// the variant in question.
+    /// The executable `program`. Its `args` must make it call [`crate::launch::serve`] with the subject in question, whose
+    /// baseline is the variant in question.
     pub fn new<A: Into<OsString>>(
         name: impl Into<String>,
         program: impl Into<PathBuf>,
@@ -39,7 +39,7 @@ impl Contender {
     /// The executable that is running.
     ///
     /// # Errors
-    /// When the system will not tell where it lies.
+    /// When its path cannot be found.
     pub fn current<A: Into<OsString>>(
         name: impl Into<String>,
         args: impl IntoIterator<Item = A>,
@@ -47,7 +47,7 @@ impl Contender {
         Ok(Self { name: name.into(), worker: Worker::new(args)? })
     }
 
-    /// Lets the build pass its own gate, without which it is not timed.
+    /// Makes the build pass its own gate, without which it is not timed.
     ///
     /// # Errors
     /// [`LaunchError`], naming the build, when its gate refuses it or it does not answer.
@@ -56,7 +56,7 @@ impl Contender {
         Ok(Admitted { contender: self, gate })
     }
 
-    /// One process. The first passes the gate, for a build is not timed before its own checks have passed.
+    /// Runs one process. The first passes the gate: a build is not timed before its own checks have passed.
     fn sample(&self, plan: &Plan, launch: u32, gate_passed: bool) -> Result<LaunchSamples, LaunchError> {
         self.worker.sample(plan, launch, gate_passed)
     }
@@ -76,7 +76,7 @@ impl Admitted {
         &self.gate
     }
 
-    /// The same build at another job that stands behind the same gate.
+    /// The same build at another job behind the same gate.
     #[must_use]
     pub fn at<A: Into<OsString>>(&self, name: impl Into<String>, args: impl IntoIterator<Item = A>) -> Self {
         let worker = self.contender.worker.clone().with(args);
@@ -93,7 +93,7 @@ impl Admitted {
     }
 }
 
-/// An error that says which build it is about.
+/// Adds the build's name to an error.
 fn named(name: &str, error: LaunchError) -> LaunchError {
     match error {
         LaunchError::Refused { subject, gate } => {
@@ -107,7 +107,7 @@ fn named(name: &str, error: LaunchError) -> LaunchError {
     }
 }
 
-/// What one process of `processes` gets of a plan; half of their time goes into starting and warming.
+/// What one process of `processes` gets of a plan; half of their time goes into starting and warming up.
 fn moment(plan: &Plan, processes: u64) -> Plan {
     Plan {
         budget_ns: (plan.budget_ns / (2 * processes)).clamp(8_000_000, 2_000_000_000),
@@ -117,9 +117,9 @@ fn moment(plan: &Plan, processes: u64) -> Plan {
     }
 }
 
-/// Races several builds against one for about `plan.budget_ns`, in `rounds` rounds, but at least as many as an interval takes. A
-/// round has a pair for each of `new` and one of `old` against itself, in an order shuffled anew; both orders of a turn count
-/// alike. One process of each goes first and does not count. Above 1, the new one is faster.
+/// Races several builds against one for about `plan.budget_ns`, in `rounds` rounds, but at least as many as an interval needs. A
+/// round has a pair for each of `new` and one of `old` against itself, in an order shuffled anew; both orders of a turn occur
+/// equally often. The first process of each does not count. Above 1, the new build is faster.
 ///
 /// # Errors
 /// [`LaunchError`], naming the build, when one does not answer or gives no times.
@@ -201,13 +201,13 @@ fn time(samples: &LaunchSamples) -> Option<f64> {
     median(&all)
 }
 
-/// Races `new` against `old` for about `plan.budget_ns`, at least as many pairs as an interval takes. Above 1, `new` is faster.
+/// Races `new` against `old` for about `plan.budget_ns`, with at least as many pairs as an interval needs. Above 1, `new` is faster.
 ///
 /// # Errors
 /// [`LaunchError`] when a build is refused by its gate, does not answer, or gives no times.
 pub fn race(subject: &str, old: &Contender, new: &Contender, plan: &Plan) -> Result<ResultRow, LaunchError> {
     let rounds = 2 * least_pairs(plan.rules.alpha);
-    // Eight processes a round; half of their time goes into starting and warming.
+    // Eight processes a round; half of their time goes into starting and warming up.
     let moment = Plan {
         budget_ns: (plan.budget_ns / (8 * rounds as u64)).clamp(20_000_000, 2_000_000_000),
         warm_up_ns: 3_000_000,

@@ -1,17 +1,17 @@
 //! Where time comes from.
 //!
 //! Samples are timed with the operating system's monotonic clock (`std::time::Instant`): it counts nanoseconds,
-//! is disciplined, and exists everywhere. It costs some tens of nanoseconds to read, which a sample of 200 µs or
-//! more hides below one part in a thousand, and the cost falls on both sides of a ratio alike. The time-stamp counter is read
-//! beside it and only reported: it ticks at a constant rate unrelated to the core's frequency, so it adds no
-//! information about cycles, but other people's tables are in ticks.
+//! is disciplined, and exists everywhere. Reading it costs some tens of nanoseconds: less than a thousandth of a sample
+//! of 200 µs or more, and the same on both sides of a ratio. The time-stamp counter is also read, but only
+//! reported. It ticks at a constant rate unrelated to the core's frequency, so it adds no information about
+//! cycles, but other people's tables are in ticks.
 #![forbid(unsafe_code)]
 
 use std::time::Instant;
 
 use crate::sys;
 
-/// A source of time. The sampler takes it as an argument, so that tests can plant what it says.
+/// A source of time. The sampler takes it as an argument, so that tests can supply their own.
 pub trait Clock {
     /// Nanoseconds since some fixed moment; never goes back.
     fn now_ns(&self) -> u64;
@@ -23,7 +23,7 @@ pub trait Clock {
     /// whichever is larger. At least 1.
     fn step_ns(&self) -> u64;
 
-    /// What the clock is called in a record.
+    /// The clock's name in a record.
     fn name(&self) -> &'static str;
 }
 

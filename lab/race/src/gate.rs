@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 /// One line of a check: what was checked, with which backend, and how it went. The same shape as a row of
 /// `check --json`.
 ///
-/// Not `lanework_cpu::check::Row`: records hold this one, and this crate knows nothing of what it races.
+/// Not `lanework_cpu::check::Row`: records hold this one, and this crate is independent of what it races.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateRow {
     /// What was checked, for example the name of a vector file.
     pub what: String,
     /// The backend that really ran.
     pub backend: String,
-    /// Cases that held.
+    /// Cases that passed.
     pub passed: u64,
-    /// Cases that did not.
+    /// Cases that failed.
     pub failed: u64,
     /// Cases that could not be run.
     pub skipped: u64,
@@ -34,7 +34,7 @@ pub enum GateError {
     Failed(GateRow),
     /// The check could not be made at all.
     Broken(String),
-    /// The gate let everything through without checking a single case, which is no evidence.
+    /// The gate did not check a single case, which is not evidence.
     Empty,
 }
 
@@ -60,7 +60,7 @@ impl std::error::Error for GateError {}
 
 type Check = dyn Fn() -> Result<Vec<GateRow>, String>;
 
-/// The checks that stand before a race.
+/// The checks before a race.
 pub struct Gate {
     check: Box<Check>,
 }
@@ -71,7 +71,7 @@ impl fmt::Debug for Gate {
     }
 }
 
-/// Proof that a gate has opened. Only [`Gate::pass`] makes one, and timing asks for one.
+/// Proof that a gate has opened. Only [`Gate::pass`] makes one, and timing requires one.
 #[derive(Debug)]
 pub struct Passed {
     rows: Vec<GateRow>,
@@ -84,14 +84,14 @@ impl Passed {
         &self.rows
     }
 
-    /// A launch whose siblings' gate has been passed in the same run need not pass it again.
+    /// For a launch whose sibling has passed the gate in the same run: it is not passed again.
     pub(crate) fn by_sibling() -> Self {
         Self { rows: Vec::new() }
     }
 }
 
 impl Gate {
-    /// A gate that runs `check`. An `Err` is a check that could not be made.
+    /// A gate that runs `check`. An `Err` means that the check could not be made.
     pub fn new(check: impl Fn() -> Result<Vec<GateRow>, String> + 'static) -> Self {
         Self { check: Box::new(check) }
     }

@@ -8,7 +8,7 @@ use std::fmt;
 
 use crate::record::Record;
 
-/// Values of a cluster are at most so much above its least one, in percent.
+/// How far the values of a cluster may lie above its least one, in percent.
 pub const WIDTH: u64 = 25;
 
 /// Samples that lie together.
@@ -16,7 +16,7 @@ pub const WIDTH: u64 = 25;
 pub struct Cluster {
     /// How many there are.
     pub count: usize,
-    /// The one in the middle; of an even number, the lower of the two.
+    /// The middle one; of an even number, the lower of the middle two.
     pub middle: u64,
     /// The least.
     pub least: u64,
@@ -24,7 +24,7 @@ pub struct Cluster {
     pub largest: u64,
 }
 
-/// The clusters of some samples, from the smallest on.
+/// The clusters of some samples, smallest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Histogram {
     clusters: Vec<Cluster>,
@@ -32,7 +32,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Sorts samples into clusters: each begins with the least sample that is left, and takes all that are at most [`WIDTH`]
+    /// Sorts samples into clusters: each begins with the least remaining sample and takes all that are at most [`WIDTH`]
     /// percent above it.
     #[must_use]
     pub fn of(samples: &[u64]) -> Histogram {
@@ -61,14 +61,14 @@ impl Histogram {
         self.samples
     }
 
-    /// The cluster that most samples are in; of several, the one with the smallest values. Nothing without samples.
+    /// The cluster with the most samples; of several, the one with the smallest values. `None` without samples.
     #[must_use]
     pub fn main(&self) -> Option<&Cluster> {
-        // The last of several greatest wins, hence from the largest values on.
+        // `max_by_key` returns the last of several, hence the reversed order.
         self.clusters.iter().rev().max_by_key(|c| c.count)
     }
 
-    /// A cluster's share of the samples in percent, rounded down: only all of them are 100.
+    /// A cluster's share of the samples in percent, rounded down: only all of them give 100.
     #[must_use]
     pub fn percent(&self, cluster: &Cluster) -> usize {
         100 * cluster.count / self.samples.max(1)
@@ -82,11 +82,11 @@ impl fmt::Display for Histogram {
     }
 }
 
-/// So many units of work are counted together, as the cycles of one are too few to tell apart.
+/// Units of work that are counted together, since the cycles of one are too few to tell apart.
 const UNITS: f64 = 1000.0;
 
-/// Every contestant of a record's races by its clusters of core cycles for 1,000 units of work, at the clock of the calibration chain;
-/// of nanoseconds where the core's clock is not known. What is no time is left out.
+/// Shows every contestant of a record's races as clusters of core cycles per 1,000 units of work, at the clock of the calibration
+/// chain. Where the core's clock is not known, they are in nanoseconds. Rows that are not times are left out.
 #[must_use]
 pub fn render(record: &Record) -> String {
     let ghz = record.machine.ghz();

@@ -1,10 +1,9 @@
-//! Records over time and beside each other: what changed, and what only seems to have.
+//! Records over time and side by side: what changed, and what only seems to have.
 //!
-//! Two records were not taken in pairs. What they say of a time is therefore a suspicion at best: medians of sessions one after
-//! the other err by percents ([`UNPAIRED`]). What they say of a ratio, each against its own baseline, is better founded, but
-//! rests on two noise floors and on the baseline's not having changed. Hence a regression is called one only when a paired run
-//! made afterwards bears it out. The records themselves are the store; there is no index beside them until they are so many
-//! that reading them takes long.
+//! Two records were not taken in pairs. A difference between their times is therefore a suspicion at best: medians of successive
+//! sessions err by percents ([`UNPAIRED`]). A difference between their ratios, each against its own baseline, is better founded,
+//! but rests on two noise floors and an unchanged baseline. Hence a regression counts as one only when a later paired run
+//! confirms it. The records themselves are the store; there is no index until reading them all takes too long.
 #![forbid(unsafe_code)]
 
 mod load;
@@ -20,16 +19,16 @@ use crate::record::{Record, ResultRow};
 use crate::stats::{Interval, interval};
 use crate::verdict::{Rules, Verdict, judge};
 
-/// How far medians that were not taken in pairs may err, as a fraction. Blocks of one function one after the other differed by up
+/// How far medians that were not taken in pairs may err, as a fraction. Successive blocks of one function differed by up
 /// to 4.3 % on the machine where the method was chosen.
 pub const UNPAIRED: f64 = 0.05;
 
-/// In what two machine cards differ that makes their times incomparable: the hardware, what the kernel shows of it, and the
-/// power settings. The kernel's version, the compiler and the commit may differ: those are what a history is about.
+/// The differences between two machine cards that make their times incomparable: the hardware, what the kernel shows of it, and
+/// the power settings. The kernel's version, the compiler and the commit may differ: a history is about those.
 #[must_use]
 pub fn differences(a: &Machine, b: &Machine) -> Vec<String> {
     fn fact<T: fmt::Display + PartialEq>(what: &str, a: &Fact<T>, b: &Fact<T>, into: &mut Vec<String>) {
-        // What is missing for different reasons is missing in both.
+        // A fact that is missing in both is equal, whatever the reasons.
         if a.known() != b.known() {
             into.push(format!("{what}: {a}, {b}"));
         }
@@ -66,9 +65,9 @@ pub struct Change {
     pub medians: [f64; 2],
     /// Ratios against the baseline: the older, the newer.
     pub ratios: [f64; 2],
-    /// The older time / the newer, above 1 faster than before, with an interval and what it may err by for not being paired.
+    /// The older time / the newer; above 1 is faster than before. The noise includes the error of not being paired.
     pub time: Step,
-    /// The newer ratio / the older, above 1 better than before.
+    /// The newer ratio / the older; above 1 is better than before.
     pub against_baseline: Step,
 }
 
@@ -81,14 +80,14 @@ pub struct Step {
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// Below this fraction nothing could have been seen.
+    /// Effects below this fraction could not have been seen.
     pub noise: f64,
-    /// The word.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
 impl Step {
-    /// From two figures with intervals whose quotient is asked for, better where larger.
+    /// The quotient of two figures with intervals, where larger is better.
     #[must_use]
     pub fn between(old: Interval, new: Interval, noise: f64, rules: &Rules) -> Self {
         // The intervals' far ends: wider than need be, since the two are independent.
@@ -111,13 +110,13 @@ impl Step {
 /// Two records compared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// In what the machines differ; nothing on the same one.
+    /// How the machines differ; empty on the same one.
     pub machines: Vec<String>,
     /// Every figure that both have.
     pub changes: Vec<Change>,
-    /// `subject variant` of those that only the older has.
+    /// `subject variant (against baseline)` of those that only the older has.
     pub gone: Vec<String>,
-    /// `subject variant` of those that only the newer has.
+    /// `subject variant (against baseline)` of those that only the newer has.
     pub new: Vec<String>,
 }
 
@@ -129,7 +128,7 @@ fn name(row: &ResultRow) -> String {
     format!("{} {} (against {})", row.subject, row.variant, row.baseline)
 }
 
-/// The interval of the median time from the samples, launch by launch; nothing where they are too few.
+/// The interval of the median time from the samples, launch by launch; `None` where they are too few.
 pub(crate) fn median_interval(row: &ResultRow, rules: &Rules) -> Option<[f64; 2]> {
     sampled_speed(row, rules).map(|speed| [1.0 / speed.high, 1.0 / speed.low])
 }
@@ -170,8 +169,8 @@ fn change(old: &ResultRow, new: &ResultRow, rules: &Rules) -> Change {
     }
 }
 
-/// What moved between two records. On different machines the same words say which machine is faster at what, and *cannot
-/// tell* wherever noise could have done it.
+/// What moved between two records. On different machines the verdicts say which machine is faster at what, and *cannot
+/// tell* wherever noise could explain it.
 #[must_use]
 pub fn compare(old: &Record, new: &Record) -> Comparison {
     let rules = new.plan.as_ref().map_or_else(Rules::default, |p| p.rules);
@@ -193,9 +192,9 @@ pub fn compare(old: &Record, new: &Record) -> Comparison {
 }
 
 impl Change {
-    /// Whether something about it looks worse than before, which a paired run must bear out: beyond its interval, or a median time that is
-    /// longer by twice what sessions err by. Times of few processes have intervals so wide that a loss of half would fit in, and a
-    /// suspicion costs no more than a race.
+    /// Whether something about it looks worse than before, which a paired run must confirm: beyond its interval, or with a median time
+    /// longer by twice the error of sessions. Times of few processes have intervals so wide that a loss of half would fit in, and
+    /// a suspicion costs no more than a race.
     #[must_use]
     pub fn is_suspect(&self) -> bool {
         self.time.verdict == Verdict::Slower
@@ -203,7 +202,7 @@ impl Change {
             || self.medians[1] > self.medians[0] * (1.0 + 2.0 * UNPAIRED)
     }
 
-    /// What a run of the same race, made now, says to a suspicion about the ratio: the ratio has fallen in it too, beyond both
+    /// A suspicion about the ratio against a new run of the same race: `slower` if the ratio has fallen there too, beyond both
     /// noise floors.
     #[must_use]
     pub fn borne_out_by(old: &ResultRow, again: &ResultRow, rules: &Rules) -> Step {
@@ -247,7 +246,7 @@ mod tests {
         new.machine = old.machine.clone();
         let found = compare(&old, &new);
         assert_eq!(found.machines, Vec::<String>::new());
-        // Three percent between sessions is what sessions do.
+        // Sessions differ by three percent anyway.
         assert!(!found.changes[0].is_suspect(), "{:?}", found.changes[0]);
         assert_eq!(found.changes[0].time.verdict, Verdict::CannotTell);
         assert_eq!(found.changes[0].against_baseline.verdict, Verdict::Same);
@@ -265,7 +264,7 @@ mod tests {
         assert!(a.time.verdict != Verdict::Slower, "{a:?}");
         assert!(b.is_suspect() && b.time.verdict == Verdict::Slower, "{b:?}");
         assert!(b.against_baseline.verdict == Verdict::Same, "{b:?}");
-        // Everything half as slow again, in processes that differ as much among themselves: no interval says so, the medians do.
+        // Everything takes half as long again, in processes that differ as much among themselves: the medians show it, no interval does.
         let mut wide = [row("avx2", 100.0, 4.0, 6), row("avx2", 150.0, 4.0, 7)];
         for row in &mut wide {
             for (launch, samples) in row.samples.chunks_mut(16).enumerate() {
@@ -277,7 +276,7 @@ mod tests {
         assert!(found.changes[0].time.verdict == Verdict::CannotTell && found.changes[0].is_suspect());
         // Better is not worse.
         assert!(!compare(&new, &old).changes.iter().any(Change::is_suspect));
-        // The race again: once it bears the first out, once it does not.
+        // The race again: once it confirms the first, once it does not.
         let rules = Rules::default();
         let of = |ratio| Change::borne_out_by(&old.results[0], &row("avx2", 103.0, ratio, 5), &rules).verdict;
         assert_eq!(of(3.87), Verdict::Slower);

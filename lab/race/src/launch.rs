@@ -1,10 +1,10 @@
 //! Races spread over several processes.
 //!
-//! Where code, stack and heap come to lie in memory can change a time by percents and stays as it is for a process's
-//! whole life, so more samples from one process do not help: more processes do. The caller's executable plays both
-//! parts. As the parent it asks [`Worker::race`]; as the child, in a hidden subcommand, it builds the same
+//! The layout of code, stack and heap in memory can change a time by percents and is fixed for a process's whole
+//! life. More samples from one process do not help; more processes do. The caller's executable plays both
+//! parts. As the parent it calls [`Worker::race`]; as the child, in a hidden subcommand, it builds the same
 //! subject and calls [`serve`], which writes one JSON object to standard output. The kernel's own address randomisation moves the
-//! heap and the libraries between launches; an environment variable of differing size moves the stack where that is turned off.
+//! heap and the libraries between launches. Where that is turned off, an environment variable of varying size moves the stack.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -40,7 +40,7 @@ struct Orders {
     plan: Plan,
 }
 
-/// What a worker says.
+/// A worker's answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Reply {
@@ -56,26 +56,26 @@ pub enum LaunchError {
     Refused {
         /// The subject's path.
         subject: String,
-        /// What the gate said.
+        /// The gate's error.
         gate: GateError,
     },
-    /// The worker could not be started or heard.
+    /// The worker could not be started or waited for.
     Spawn {
         /// The executable.
         program: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The worker ended without an answer that can be read.
     NoAnswer {
-        /// Which launch.
+        /// The launch's number.
         launch: u32,
-        /// How it ended and the end of what it wrote to standard error.
+        /// How it ended, and the last lines of its standard error.
         why: String,
     },
     /// The worker answered that it could not race.
     Failed {
-        /// Which launch.
+        /// The launch's number.
         launch: u32,
         /// Its reason.
         why: String,
@@ -125,7 +125,7 @@ fn drain(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
     if let Some(mut pipe) = pipe {
         thread::spawn(move || {
             let mut bytes = Vec::new();
-            // What was read before an error is judged by the receiver, like a worker that stopped short.
+            // The receiver handles what was read before an error like the output of a worker that stopped short.
             let _ = pipe.read_to_end(&mut bytes);
             let _ = send.send(bytes);
         });
@@ -134,11 +134,11 @@ fn drain(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
 }
 
 impl Worker {
-    /// A worker that is the current executable with these arguments, which must lead it to [`serve`] with the
+    /// A worker that is the current executable with these arguments, which must make it call [`serve`] with the
     /// subject in question.
     ///
     /// # Errors
-    /// When the system will not tell where the current executable lies.
+    /// When the path of the current executable cannot be found.
     pub fn new<A: Into<OsString>>(args: impl IntoIterator<Item = A>) -> io::Result<Self> {
         Ok(Self::at(env::current_exe()?, args))
     }
@@ -159,7 +159,7 @@ impl Worker {
         Self { args: args.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// What one process measures under `plan`, of which it gets the whole budget if the plan has one launch.
+    /// What one process measures under `plan`. It gets the whole budget if the plan has one launch.
     ///
     /// # Errors
     /// [`LaunchError`].
@@ -167,7 +167,7 @@ impl Worker {
         self.launch(&Orders { launch, gate_passed, plan: plan.clone() }, launch as usize * 97 % 4096)
     }
 
-    /// Sets how long one launch may take before it is killed. Otherwise that is ten times its budget and ten minutes
+    /// Sets how long one launch may take before it is killed. The default is ten times its budget plus ten minutes
     /// (gates and preparation have no budget of their own).
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
@@ -175,8 +175,8 @@ impl Worker {
         self
     }
 
-    /// Hands in what the subject's gate checked when this run passed it, for another race that stands behind the same
-    /// one: it is not passed again.
+    /// Hands in what the subject's gate checked when this run passed it, for another race behind the same gate: it is
+    /// not passed again.
     #[must_use]
     pub fn behind(mut self, passed: Vec<GateRow>) -> Self {
         self.passed = passed;
@@ -184,7 +184,7 @@ impl Worker {
     }
 
     /// Races over `plan.launches` processes, one after the other. The first passes the gate for all. `progress` is
-    /// told after each launch how many of how many are done.
+    /// called after each launch with the number done and the total.
     ///
     /// # Errors
     /// [`LaunchError`]; any launch that fails fails the race.
@@ -261,7 +261,7 @@ pub fn is_worker() -> bool {
 }
 
 /// The worker's part: passes the gate (unless an earlier launch of the same race has), measures, and writes one
-/// JSON object to `out`, also when the race is refused or fails. Nothing else may be written to standard output.
+/// JSON object to `out`, even when the race is refused or fails. Nothing else may be written to standard output.
 ///
 /// # Errors
 /// When this process was not started by [`Worker::race`] (`InvalidInput`), or `out` cannot be written.

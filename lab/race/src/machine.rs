@@ -14,7 +14,7 @@ use crate::sys;
 /// Why there is no second calibration yet.
 const NOT_OVER: &str = "the races are not over";
 
-/// Something known, or the reason why it is not.
+/// A known value, or the reason why it is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Fact<T> {
@@ -65,7 +65,7 @@ pub struct Cache {
     pub kib: u64,
 }
 
-/// How code of ours was compiled.
+/// How our code was compiled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Build {
     /// `rustc --version`.
@@ -87,7 +87,7 @@ pub struct Build {
 }
 
 impl Build {
-    /// Of this executable.
+    /// The build of this executable.
     #[must_use]
     pub fn ours() -> Self {
         Self {
@@ -103,7 +103,7 @@ impl Build {
     }
 }
 
-/// How a peer was compiled, as the caller says.
+/// How a peer was compiled, as the caller reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerBuild {
     /// The peer.
@@ -146,9 +146,9 @@ pub fn calibrate(clock: &dyn Clock, runs: usize) -> Option<Calibration> {
 /// The machine card.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// The CPU's own name for itself.
+    /// The CPU's brand string.
     pub cpu: Fact<String>,
-    /// Who made it.
+    /// The CPU's vendor.
     pub vendor: Fact<String>,
     /// Family, as CPUID gives it, extended part included.
     pub family: Fact<u8>,
@@ -156,7 +156,7 @@ pub struct Machine {
     pub model: Fact<u8>,
     /// Stepping.
     pub stepping: Fact<u8>,
-    /// What the kernel lists as the CPU's features.
+    /// The CPU's features, as the kernel lists them.
     pub features: Fact<Vec<String>>,
     /// The hypervisor, when there is one.
     pub hypervisor: Fact<String>,
@@ -189,7 +189,7 @@ pub struct Machine {
     pub calibration_before: Fact<Calibration>,
     /// The calibration chain after the races.
     pub calibration_after: Fact<Calibration>,
-    /// Further facts of the caller's, such as a GPU.
+    /// Further facts from the caller, such as a GPU.
     #[serde(default)]
     pub more: BTreeMap<String, String>,
 }
@@ -230,7 +230,7 @@ fn caches(root: &Path) -> Fact<Vec<Cache>> {
 }
 
 fn boost() -> Fact<String> {
-    // The first is the generic and AMD driver's switch, the second Intel's, with its sense turned round.
+    // The first is the generic and AMD driver's switch, the second Intel's, with the opposite sense.
     if let Fact::Known(text) = file("/sys/devices/system/cpu/cpufreq/boost") {
         return Fact::Known(if text == "0" { "off" } else { "on" }.into());
     }
@@ -266,7 +266,7 @@ fn tsc_ghz(clock: &dyn Clock) -> Fact<f64> {
     let Some(first) = clock.ticks() else {
         return Fact::missing("no time-stamp counter on this architecture");
     };
-    // Bounded in turns as well, for a clock that stands still.
+    // The number of turns is bounded too, in case the clock stands still.
     for _ in 0..1_000_000_000_u64 {
         let ns = clock.now_ns().saturating_sub(start);
         if ns >= 10_000_000 {
@@ -277,7 +277,7 @@ fn tsc_ghz(clock: &dyn Clock) -> Fact<f64> {
     Fact::missing("the clock stands still")
 }
 
-/// What tells one CPU model from another: brand, family and model, without timing anything.
+/// Identifies the CPU by brand, family and model, without timing anything.
 #[must_use]
 pub fn cpu_identity() -> String {
     #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
@@ -293,7 +293,7 @@ pub fn cpu_identity() -> String {
 }
 
 impl Machine {
-    /// Looks the machine over, and times the calibration chain a first time. Takes some 20 ms.
+    /// Inspects the machine and times the calibration chain for the first time. Takes some 20 ms.
     pub fn inspect(clock: &dyn Clock, peers: Vec<PeerBuild>) -> Self {
         let mut card = Self {
             cpu: Fact::missing("CPUID exists on x86 only"),
@@ -355,14 +355,14 @@ impl Machine {
             Fact::of(calibrate(clock, 21), "the chain is not written for this architecture");
     }
 
-    /// The clock that the core ran at, in GHz: the mean of the calibration chain before the races and after them.
+    /// The core's clock, in GHz: the mean of the calibration chain before and after the races.
     #[must_use]
     pub fn ghz(&self) -> Option<f64> {
         let before = self.calibration_before.known()?.median_ghz;
         Some(self.calibration_after.known().map_or(before, |after| f64::midpoint(before, after.median_ghz)))
     }
 
-    /// How far the core's frequency went between the two calibrations, as a fraction; `None` without both.
+    /// How far the core's frequency moved between the two calibrations, as a fraction; `None` without both.
     #[must_use]
     pub fn frequency_drift(&self) -> Option<f64> {
         let before = self.calibration_before.known()?.median_ghz;
@@ -370,14 +370,14 @@ impl Machine {
         Some(after / before - 1.0)
     }
 
-    /// The card in a few lines, for a terminal. What is missing says why.
+    /// The card in a few lines, for a terminal. A missing fact carries its reason.
     #[must_use]
     pub fn summary(&self) -> String {
         let ghz = |c: &Fact<Calibration>| match c {
             Fact::Known(c) => format!("{:.3} GHz", c.median_ghz),
             Fact::Missing { missing } => format!("unknown ({missing})"),
         };
-        // Until the races are over there is nothing to say about after.
+        // Until the races are over there is no second calibration.
         let core_runs = match &self.calibration_after {
             Fact::Missing { missing } if missing == NOT_OVER => ghz(&self.calibration_before),
             after => format!("{} before the races, {} after", ghz(&self.calibration_before), ghz(after)),

@@ -1,4 +1,4 @@
-//! Launches that took longer than their budget, counted and told in one line.
+//! Launches that took longer than their budget, counted and reported in one line.
 #![forbid(unsafe_code)]
 
 use serde::{Deserialize, Serialize};
@@ -12,14 +12,14 @@ pub struct Overrun {
     pub subject: String,
     /// How long it took, in nanoseconds.
     pub took_ns: u64,
-    /// How long it had, in nanoseconds.
+    /// Its budget, in nanoseconds.
     pub budget_ns: u64,
-    /// The pairs that it must have, whatever they take.
+    /// The pairs that it must take, however long they take.
     pub pairs: usize,
 }
 
 impl Overrun {
-    /// By how much it outran its budget.
+    /// By what factor it overran its budget.
     fn factor(&self) -> f64 {
         self.took_ns as f64 / self.budget_ns.max(1) as f64
     }
@@ -34,7 +34,7 @@ pub struct Overruns {
 }
 
 impl Overruns {
-    /// Of launches, each with its overrun if it had one.
+    /// Counts launches, each with its overrun if it had one.
     #[must_use]
     pub fn of<'a>(launches: impl Iterator<Item = Option<&'a Overrun>>) -> Self {
         launches.fold(Self::default(), |mut all, launch| {
@@ -43,7 +43,7 @@ impl Overruns {
         })
     }
 
-    /// Takes in more of them.
+    /// Adds more of them.
     pub fn add(&mut self, more: &Self) {
         self.launches += more.launches;
         self.over += more.over;
@@ -53,13 +53,13 @@ impl Overruns {
         }
     }
 
-    /// All of them in one remark; nothing where there is none.
+    /// All of them in one remark; `None` if there are none.
     #[must_use]
     pub fn told(&self) -> Option<String> {
         let worst = self.worst.as_ref()?;
         let [took, had] = [worst.took_ns, worst.budget_ns].map(|ns| time(ns as f64));
         Some(format!(
-            "{} of {} launches outran their budget by more than half, for the pairs that they must have; the worst took {took} instead \
+            "{} of {} launches outran their budget by more than half to take the pairs that they must; the worst took {took} instead \
              of {had} for {} pairs of {}",
             self.over, self.launches, worst.pairs, worst.subject
         ))

@@ -26,13 +26,13 @@ use sampler::{Sampler, series};
 pub enum Pinning {
     /// Wherever the scheduler puts it.
     Off,
-    /// On the highest core this process may use; unpinned, with a remark, where the kernel will not pin.
+    /// On the highest core this process may use; unpinned, with a remark, if the kernel refuses to pin.
     Auto,
     /// On this core.
     Core(usize),
 }
 
-/// How a race is run and judged.
+/// How a race is run and its verdicts are reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// A sample lasts at least this long, in nanoseconds...
@@ -41,22 +41,22 @@ pub struct Plan {
     pub min_sample_steps: u64,
     /// Every contestant runs at least this long before anything counts, in nanoseconds.
     pub warm_up_ns: u64,
-    /// The whole race stops after about this long, in nanoseconds, over all launches, once it has `min_pairs`.
+    /// The whole race stops after about this many nanoseconds over all launches, once it has `min_pairs`.
     pub budget_ns: u64,
     /// Pairs per comparison and launch that are taken even when the budget is spent. Over all launches an interval
-    /// takes [`crate::stats::least_pairs`], which is 8 at an error rate of 1 %.
+    /// needs [`crate::stats::least_pairs`], which is 8 at an error rate of 1 %.
     pub min_pairs: usize,
-    /// Pairs per comparison and launch after which the race stops with budget left.
+    /// Pairs per comparison and launch after which the race stops even with budget left.
     pub max_pairs: usize,
     /// How many processes the race is spread over.
     pub launches: u32,
     /// Where single-core work runs.
     pub pinning: Pinning,
-    /// How verdicts are given.
+    /// How verdicts are reached.
     pub rules: Rules,
-    /// How many resamples an interval takes.
+    /// How many resamples an interval uses.
     pub resamples: usize,
-    /// Where the shuffles and resamples start from.
+    /// The seed of shuffles and resamples.
     pub seed: u64,
 }
 
@@ -103,8 +103,8 @@ impl From<Four<f64>> for Pair {
     }
 }
 
-/// How finely ratios of such times are known that are counted in steps of `step`: one step in the shortest of them, as a
-/// logarithm. 0 where there are no times.
+/// How finely ratios of times counted in steps of `step` are known: one step in the shortest time, as a logarithm. 0
+/// without times.
 pub fn resolution(step: f64, times: impl Iterator<Item = f64>) -> f64 {
     (step / times.fold(f64::INFINITY, f64::min)).ln_1p()
 }
@@ -114,7 +114,7 @@ pub fn resolution(step: f64, times: impl Iterator<Item = f64>) -> f64 {
 pub struct Series {
     /// The variant's name.
     pub variant: String,
-    /// What the variant said after it had run.
+    /// What the variant reported after it had run.
     pub facts: Facts,
     /// How many cores it declared.
     pub cores: usize,
@@ -143,13 +143,13 @@ pub struct NotHere {
 /// Everything one launch measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LaunchSamples {
-    /// Which launch.
+    /// The launch's number.
     pub launch: u32,
     /// The subject's path.
     pub subject: String,
     /// The baseline's name.
     pub baseline: String,
-    /// What the baseline said after it had run.
+    /// What the baseline reported after it had run.
     pub baseline_facts: Facts,
     /// How many bytes a unit of work processes, where the subject says so.
     #[serde(default)]
@@ -169,10 +169,10 @@ pub struct LaunchSamples {
     pub clock: String,
     /// The clock's step in nanoseconds.
     pub clock_step_ns: u64,
-    /// Whether it took longer than it had.
+    /// Set if the launch overran its budget.
     #[serde(default)]
     pub overrun: Option<Overrun>,
-    /// What else went less well than planned.
+    /// Other departures from the plan.
     pub remarks: Vec<String>,
 }
 
@@ -183,14 +183,14 @@ pub enum RaceError {
     Refused {
         /// The subject's path.
         subject: String,
-        /// What the gate said.
+        /// The gate's error.
         gate: GateError,
     },
     /// The baseline cannot run here, so there is nothing to compare with.
     NoBaseline(NotHere),
     /// The kernel would not pin this thread.
     Affinity(io::Error),
-    /// The clock did not advance over work that had been seen to take long enough.
+    /// The clock did not advance while work ran.
     BrokenClock {
         /// The variant that was running.
         variant: String,
@@ -238,7 +238,7 @@ fn hold(core: Option<usize>) -> io::Result<Pin> {
 ///
 /// # Errors
 /// [`RaceError`] when the baseline cannot run here, the kernel will not pin, the clock stands still, or the plan is
-/// impossible. A challenger that cannot run is no error: it is listed with its reason.
+/// impossible. A challenger that cannot run is not an error: it is listed with its reason.
 pub fn measure(
     subject: &Subject,
     passed: &Passed,
@@ -259,13 +259,13 @@ pub fn measure(
     let mut remarks = Vec::new();
     let pin = match plan.pinning {
         Pinning::Off => {
-            remarks.push("not pinned, as asked".to_owned());
+            remarks.push("not pinned, as requested".to_owned());
             None
         }
         Pinning::Auto => match hold(None) {
             Ok(pin) => Some(pin),
             Err(e) => {
-                remarks.push(format!("not pinned, for the kernel refuses: {e}"));
+                remarks.push(format!("not pinned, because the kernel refuses: {e}"));
                 None
             }
         },
@@ -298,7 +298,7 @@ pub fn measure(
 
     let step = clock.step_ns().max(1);
     let sample_ns = plan.min_sample_ns.max(step.saturating_mul(plan.min_sample_steps)).max(1);
-    // Warming up may not eat more than a fifth of the launch's budget.
+    // Warming up may take at most a fifth of the launch's budget.
     let warm_up = plan.warm_up_ns.min(budget / 5 / (others.len() as u64 + 1));
     sampler.calibrate(&mut base, sample_ns, warm_up)?;
     for c in &mut others {

@@ -21,10 +21,10 @@ use crate::stats::median;
 use crate::subject::Facts;
 use crate::sys;
 
-/// A command line to measure. What it prints is thrown away, on both streams.
+/// A command line to measure. Its output is discarded, on both streams.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// What to call it in a table.
+    /// Its name in a table.
     pub name: String,
     /// The executable.
     pub program: PathBuf,
@@ -73,7 +73,7 @@ pub struct Run {
 /// The runs of one command and their medians.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
-    /// What the command is called.
+    /// The command's name.
     pub name: String,
     /// Median wall time in seconds.
     pub wall_s: f64,
@@ -92,16 +92,16 @@ pub struct Usage {
 /// Why a command could not be measured.
 #[derive(Debug)]
 pub enum ProcessError {
-    /// It could not be started or waited for, or its input not opened.
+    /// It could not be started or waited for, or its input could not be opened.
     Io {
         /// The executable or file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It did not end well: the time of a failed run means nothing.
+    /// It failed: the time of a failed run means nothing.
     Failed {
-        /// What the command is called.
+        /// The command's name.
         name: String,
         /// How it ended.
         how: String,
@@ -116,7 +116,7 @@ impl fmt::Display for ProcessError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io { path, source } => write!(f, "{}: {source}", path.display()),
-            Self::Failed { name, how } => write!(f, "{name} did not end well: {how}"),
+            Self::Failed { name, how } => write!(f, "{name} failed: {how}"),
             Self::NoRuns => f.write_str("no runs were asked for"),
             Self::Merge(e) => e.fmt(f),
         }
@@ -209,7 +209,7 @@ pub fn repeat(
     usage(&program.name, runs)
 }
 
-/// What the record of a race of two commands is called: by both, so that other commands have a history of their own.
+/// The name for records of a race of two commands: it has both, so that other commands have a history of their own.
 #[must_use]
 pub fn study(commands: [&str; 2]) -> String {
     let digest = Sha256::digest(commands.join("\n"));
@@ -223,7 +223,7 @@ pub fn study(commands: [&str; 2]) -> String {
 pub struct ProcessOutcome {
     /// The comparisons, by wall time.
     pub outcome: Outcome,
-    /// All runs of the baseline, those of the control included.
+    /// All runs of the baseline, including those of the control.
     pub baseline: Usage,
     /// All runs of each variant, in the order given.
     pub variants: Vec<Usage>,
@@ -240,7 +240,7 @@ struct Figure {
     of: fn(&Run) -> u64,
 }
 
-/// What else than wall time two commands are compared by. A `timeval` counts microseconds, and memory comes in pages.
+/// The figures other than wall time that two commands are compared by. A `timeval` counts microseconds, and memory comes in pages.
 const OTHERS: [Figure; 4] = [
     Figure { name: "processor", unit: "ns", step: 1e3, of: |r| r.user_ns + r.system_ns },
     Figure { name: "user", unit: "ns", step: 1e3, of: |r| r.user_ns },
@@ -285,7 +285,7 @@ fn by_figure(
     let countable = |i: usize| fours[i].iter().flat_map(all).all(|run| (figure.of)(run) > 0);
     if !countable(0) {
         remarks.push(format!(
-            "{}: no {} was counted in some runs: it is not compared",
+            "{}: the {} figure is 0 in some runs and is not compared",
             programs[0].name, figure.name
         ));
         return Ok(Outcome { remarks, ..Outcome::default() });
@@ -302,7 +302,7 @@ fn by_figure(
             samples.series.push(series(i));
         } else {
             remarks.push(format!(
-                "{}: no {} was counted in some runs: it is not compared",
+                "{}: the {} figure is 0 in some runs and is not compared",
                 programs[i].name, figure.name
             ));
         }
@@ -315,10 +315,10 @@ fn by_figure(
     Ok(outcome)
 }
 
-/// Races commands against a baseline by wall time, with an A/A control beside, for `pairs` rounds (in each, two runs of every
-/// variant), or one more where that is odd: both orders of a turn ([`crate::schedule`]) count alike. Every run is a process of
-/// its own, so this needs no further launches; `plan` gives the rules and the seed. An interval takes
-/// [`crate::stats::least_pairs`] rounds. Commands are not pinned. The first run of each, after whatever idled before, does not count.
+/// Races commands against a baseline by wall time, with an A/A control alongside, for `pairs` rounds (in each, two runs of every
+/// variant). An odd number is rounded up: both orders of a turn ([`crate::schedule`]) occur equally often. Every run is a process of
+/// its own, so this needs no further launches; `plan` gives the rules and the seed. An interval needs
+/// [`crate::stats::least_pairs`] rounds. Commands are not pinned. The first run of each does not count.
 ///
 /// # Errors
 /// [`ProcessError`].

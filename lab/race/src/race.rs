@@ -17,28 +17,28 @@ use crate::verdict::{Verdict, fails, is_void, judge, noise_floor};
 pub struct Outcome {
     /// One row for each challenger that ran, in the subject's order.
     pub results: Vec<ResultRow>,
-    /// The A/A control that ran beside; `None` when no pairs were taken.
+    /// The A/A control that ran alongside; `None` when no pairs were taken.
     pub control: Option<Control>,
     /// Challengers that could not run.
     pub not_here: Vec<NotHere>,
     /// What the gate checked.
     pub gate: Vec<GateRow>,
-    /// Launches that took longer than they had.
+    /// Launches that overran their budget.
     pub overruns: Overruns,
-    /// What else went less well than planned.
+    /// Other departures from the plan.
     pub remarks: Vec<String>,
 }
 
-/// Launches that do not belong together.
+/// Why launches cannot be merged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MergeError {
-    /// There are none.
+    /// There are no launches.
     Nothing,
-    /// They are about different subjects or baselines.
+    /// They have different subjects or baselines.
     Mixed {
         /// The first launch's subject and baseline.
         first: String,
-        /// The one that differs.
+        /// The subject and baseline that differ.
         other: String,
     },
     /// A time in the samples is not a positive finite number.
@@ -76,14 +76,14 @@ impl<'a> Gathered<'a> {
         self.launches.iter().map(|s| s.pairs.iter().map(Pair::log_ratio).collect()).collect()
     }
 
-    /// The ratio with its interval; when pairs are too few, their range.
+    /// The ratio with its interval; with too few pairs, their range.
     fn ratio(&self, plan: &Plan, seed: u64) -> Option<Ratio> {
         let logs = self.log_ratios();
         let Ok(found) = interval(&logs, plan.rules.alpha, plan.resamples, seed) else {
             let all = logs.concat();
             let s = Summary::of(&all)?;
             let why = format!(
-                "{} pairs are too few for an interval, which takes {}; low and high are the range of the pairs",
+                "{} pairs are too few for an interval, which needs {}; low and high are the range of the pairs",
                 all.len(),
                 least_pairs(plan.rules.alpha)
             );
@@ -93,18 +93,18 @@ impl<'a> Gathered<'a> {
         let resolution = self.launches.iter().map(|s| s.resolution).fold(0.0, f64::max);
         let interval = found.no_finer_than(resolution).exp();
         let lacks = (!interval.is_wide()).then(|| {
-            "all pairs have one ratio and the clock's step is not known: low and high are no interval"
+            "all pairs have the same ratio and the clock's step is unknown: low and high are not an interval"
                 .to_owned()
         });
         Some(Ratio { interval, lacks })
     }
 }
 
-/// What is noted beside a void verdict.
+/// The note beside a void verdict.
 const VOID: &str = "void: the interval of the race's A/A control excludes 1; race again";
 
 impl Outcome {
-    /// Voids every comparison where the control fails, however large: for races whose effects are a few percent.
+    /// Voids every settled comparison if the control fails, however large its effect: for races whose effects are a few percent.
     pub fn void_where_the_control_fails(&mut self) {
         let Some(control) = &self.control else { return };
         if !fails(Interval { estimate: control.ratio, low: control.low, high: control.high }) {
@@ -117,7 +117,7 @@ impl Outcome {
     }
 }
 
-/// A ratio with its interval, or with what keeps that from being one.
+/// A ratio with its interval, or with the reason why that is not one.
 struct Ratio {
     interval: Interval,
     lacks: Option<String>,
@@ -269,7 +269,7 @@ pub fn analyse(launches: &[LaunchSamples], plan: &Plan) -> Result<Outcome, Merge
 pub enum Error {
     /// It did not happen.
     Race(RaceError),
-    /// What it measured could not be used.
+    /// Its samples could not be used.
     Merge(MergeError),
 }
 
@@ -291,8 +291,8 @@ impl std::error::Error for Error {
     }
 }
 
-/// Passes the gate and races in this process alone. Quick, but blind to what differs between processes: prefer
-/// [`crate::launch::Worker`] for figures that are to be published.
+/// Passes the gate and races in this process alone. Quick, but blind to differences between processes: prefer
+/// [`crate::launch::Worker`] for figures to publish.
 ///
 /// # Errors
 /// [`Error`]; a gate that stays shut means that nothing was timed.

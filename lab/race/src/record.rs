@@ -1,5 +1,5 @@
-//! The stored result of a run: one JSON object, versioned, read back with suspicion, written whole or not at all.
-//! `RECORDS.md` in this crate describes it for those who read records without this library.
+//! The stored result of a run: one JSON object, versioned, checked when read, written whole or not at all.
+//! `RECORDS.md` in this crate describes it for readers without this library.
 #![forbid(unsafe_code)]
 
 mod gzip;
@@ -67,12 +67,12 @@ pub struct Control {
     pub baseline_samples: Vec<f64>,
 }
 
-/// What a time may be, in its unit: a record is somebody's file, and what is made of it must come to an end.
+/// Whether a time is in range, in its unit. A record may be anybody's file, and work on it must come to an end.
 fn is_time(t: &f64) -> bool {
     (1e-12..1e24).contains(t)
 }
 
-/// What a ratio of two times may be, with its interval. That of two processes alone may be very wide.
+/// Whether a ratio of two times is in range, with its interval. The interval of two processes alone may be very wide.
 fn is_interval(low: f64, ratio: f64, high: f64) -> bool {
     (1e-12..1e12).contains(&ratio) && 0.0 < low && low <= ratio && ratio <= high && high < f64::INFINITY
 }
@@ -82,7 +82,7 @@ impl Control {
         if !self.samples.iter().chain(&self.baseline_samples).all(is_time) {
             Some("a time is not a positive number")
         } else if !is_interval(self.low, self.ratio, self.high) {
-            Some("the ratio does not lie in its interval, or is no ratio of two times")
+            Some("the ratio is outside its interval, or is not a ratio of two times")
         } else if self.samples.len() != self.baseline_samples.len() {
             Some("samples and pairs do not match")
         } else {
@@ -91,13 +91,13 @@ impl Control {
     }
 }
 
-/// Of a plan what readers of records go by.
+/// What is wrong with the part of a plan that readers of records go by.
 fn rules_fault(rules: &Rules) -> Option<&'static str> {
     let fraction = |f: f64| (0.0..1.0).contains(&f);
     if !(1e-12..1.0).contains(&rules.alpha) {
-        Some("its error rate does not lie between 0 and 1")
+        Some("its error rate is not between 0 and 1")
     } else if !fraction(rules.margin) || !fraction(rules.widest_margin) {
-        Some("what counts as the same is not a fraction")
+        Some("a margin is not a fraction")
     } else {
         None
     }
@@ -158,15 +158,15 @@ pub struct ResultRow {
     /// What a unit of work is, where the subject counts them: `squarings`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<String>,
-    /// The least time that this machine's silicon allows for a unit of work on the variant's design, as computed and
-    /// never measured, in the unit of the times; where somebody has counted.
+    /// The least time that this machine's silicon allows for a unit of work on the variant's design, in the unit of the
+    /// times. It is computed, never measured; `None` where it has not been counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<f64>,
     /// Iterations in a sample: the baseline's, the variant's.
     pub iterations: [u64; 2],
     /// How many pairs each launch took, in the order of the samples.
     pub launch_pairs: Vec<usize>,
-    /// What a reader ought to know.
+    /// What a reader should know.
     #[serde(default)]
     pub notes: Vec<String>,
     /// The interval of the median time, in its unit, where the samples were left out: [`Record::without_samples`].
@@ -178,7 +178,7 @@ pub struct ResultRow {
     /// All samples of the baseline in the same pairs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub baseline_samples: Vec<f64>,
-    /// Further fields of the caller's.
+    /// Further fields from the caller.
     #[serde(flatten)]
     pub extra: serde_json::Map<String, serde_json::Value>,
 }
@@ -206,7 +206,7 @@ impl ResultRow {
         if !times.chain(&self.floor).chain(&self.ticks).chain(samples).all(is_time) {
             Some("a time is not a positive number")
         } else if !is_interval(self.low, self.ratio, self.high) {
-            Some("the ratio does not lie in its interval, or is no ratio of two times")
+            Some("the ratio is outside its interval, or is not a ratio of two times")
         } else if self.samples.len() != self.baseline_samples.len()
             || !self.samples.is_empty() && pairs != Some(self.samples.len())
         {
@@ -215,7 +215,7 @@ impl ResultRow {
             Some("a unit of work has no bytes")
         } else if ![self.noise, self.margin, self.detectable].iter().all(|f| (0.0..f64::INFINITY).contains(f))
         {
-            Some("the noise floor, or what counts as the same or could be seen, is not a fraction")
+            Some("the noise floor, the margin or the detectable effect is not a fraction")
         } else if self.verdict == Verdict::Faster && self.low <= 1.0
             || self.verdict == Verdict::Slower && self.high >= 1.0
         {
@@ -237,7 +237,7 @@ pub struct Record {
     /// When, in UTC: `YYYY-MM-DDThh:mm:ssZ`.
     #[serde(default)]
     pub date: String,
-    /// The command that makes these figures.
+    /// The command that reproduces these figures.
     #[serde(default)]
     pub command: String,
     /// How the races were run.
@@ -256,16 +256,16 @@ pub struct Record {
     /// What the gates checked.
     #[serde(default)]
     pub gate: Vec<GateRow>,
-    /// What went less well than planned.
+    /// Departures from the plan.
     #[serde(default)]
     pub remarks: Vec<String>,
     /// What a study says beyond its rows, as Markdown: the page that it printed, with its tables and its verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<String>,
-    /// The same as data, in a shape of the study's own.
+    /// The same as data, in the study's own shape.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub findings: Option<serde_json::Value>,
-    /// Of all races so far, while the record is made; the remark about them is renewed with each. Not stored.
+    /// The overruns of all races so far, while the record is made; their remark is renewed with each race. Not stored.
     #[serde(skip)]
     pub overruns: Overruns,
 }
@@ -277,7 +277,7 @@ pub enum RecordError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// It is not JSON, or not a record.
@@ -289,7 +289,7 @@ pub enum RecordError {
         /// What is wrong with them.
         why: String,
     },
-    /// It is a record of a schema that this version does not know.
+    /// The record's schema is unknown to this version.
     UnknownSchema {
         /// The schema it claims; `None` when it claims none.
         found: Option<u64>,
@@ -331,7 +331,7 @@ impl std::error::Error for RecordError {
 }
 
 impl Record {
-    /// An empty record of now.
+    /// An empty record, dated now.
     #[must_use]
     pub fn new(study: &str, command: &str, machine: Machine) -> Self {
         Self {
@@ -352,7 +352,7 @@ impl Record {
         }
     }
 
-    /// Takes in what a race found.
+    /// Adds what a race found.
     pub fn add(&mut self, outcome: crate::race::Outcome) {
         self.results.extend(outcome.results);
         self.controls.extend(outcome.control);
@@ -361,8 +361,7 @@ impl Record {
         self.remark(outcome.remarks, &outcome.overruns);
     }
 
-    /// Takes in the results of another record of the same study and machine, made after this one. What the gates checked is the
-    /// same.
+    /// Appends the results of a later record of the same study and machine, whose gates checked the same.
     pub fn append(&mut self, more: Self) {
         self.results.extend(more.results);
         self.controls.extend(more.controls);
@@ -373,7 +372,7 @@ impl Record {
         self.machine.calibration_after = more.machine.calibration_after;
     }
 
-    /// Each remark once, and one for all overruns.
+    /// Adds each remark once, and one for all overruns.
     fn remark(&mut self, remarks: Vec<String>, overruns: &Overruns) {
         let before = self.overruns.told();
         self.overruns.add(overruns);
@@ -388,7 +387,7 @@ impl Record {
     /// Reads a record from JSON and checks that it does not contradict itself.
     ///
     /// # Errors
-    /// [`RecordError`] for what is not a record, has another schema, or is inconsistent.
+    /// [`RecordError`] if the text is not a record, has an unknown schema, or is inconsistent.
     pub fn from_json(text: &str) -> Result<Self, RecordError> {
         let mut value: serde_json::Value = serde_json::from_str(text).map_err(RecordError::Malformed)?;
         match value.get("schema").and_then(serde_json::Value::as_u64) {
@@ -419,9 +418,9 @@ impl Record {
         }
     }
 
-    /// The record as a summary: its samples are left out, which are most of it, and the interval of each median stands for them.
+    /// The record as a summary: its samples, which are most of it, are replaced by the interval of each median.
     /// Checks of one name on one backend are counted together.
-    /// Histories and reports work with either; only how samples are spread cannot be drawn.
+    /// Histories and reports work with either; only how samples are spread cannot be drawn from a summary.
     #[must_use]
     pub fn without_samples(mut self) -> Record {
         let rules = self.plan.as_ref().map_or_else(Rules::default, |plan| plan.rules);
@@ -455,7 +454,7 @@ impl Record {
     /// The record as JSON with a line end.
     ///
     /// # Errors
-    /// [`RecordError::Malformed`] should a caller's extra field not be serialisable.
+    /// [`RecordError::Malformed`] if a caller's extra field cannot be serialised.
     pub fn to_json(&self) -> Result<String, RecordError> {
         let mut text = serde_json::to_string(self).map_err(RecordError::Malformed)?;
         text.push('\n');
@@ -465,7 +464,7 @@ impl Record {
     /// The record as a file holds it: [`PACKED`], with a line end.
     ///
     /// # Errors
-    /// [`RecordError::Malformed`] should a caller's extra field not be serialisable.
+    /// [`RecordError::Malformed`] if a caller's extra field cannot be serialised.
     pub fn to_packed_json(&self) -> Result<String, RecordError> {
         let mut value = serde_json::to_value(self).map_err(RecordError::Malformed)?;
         packed::pack(&mut value)?;
@@ -497,7 +496,7 @@ impl Record {
         let failed = |path: &Path, source| RecordError::Io { path: path.to_owned(), source };
         fs::create_dir_all(&folder).map_err(|e| failed(&folder, e))?;
         let mut builder = tempfile::Builder::new();
-        // A temporary file is private; a record is what the user's mask makes of it.
+        // A temporary file is private; a record's permissions follow the user's umask.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let mut file = builder.tempfile_in(&folder).map_err(|e| failed(&folder, e))?;

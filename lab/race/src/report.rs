@@ -1,8 +1,8 @@
-//! `lanework report`: records as one HTML page that people look at.
+//! `lanework report`: records as one HTML page.
 //!
-//! The page is one file: it asks nothing of any network, works from a disk, on a phone, in the light and in the dark. It holds each
-//! record once, compressed, as a link that works without scripts. Its one script, which the page's policy names by its hash and
-//! besides which nothing may run or be fetched, makes each table's CSV and JSON from that when somebody asks for them.
+//! The page is one file: it needs no network, and works from a disk, on a phone, in light and dark mode. It holds each
+//! record once, compressed, as a link that works without scripts. Its one script makes each table's CSV and JSON from that
+//! on demand. The page's policy names the script by its hash; nothing else may run or be fetched.
 #![forbid(unsafe_code)]
 
 mod axis;
@@ -33,16 +33,16 @@ use crate::verdict::Verdict;
 use chart::ChartError;
 use figures::Figures;
 
-/// The computed floor of a row on a machine, if somebody has counted it.
+/// The computed floor of a row on a machine, if it has been counted.
 pub type Floor = dyn Fn(&ResultRow, &Machine) -> Option<f64>;
 
-/// What a page is to hold, and what is to be known of its rows.
+/// What a page holds, and the floors of its rows.
 #[derive(Clone, Copy, Default)]
 pub struct Options<'a> {
-    /// Every record whole, with all its samples, compressed. Otherwise a page has the records without samples, which are most of
-    /// a record and belong into its file: the page stays small enough to send.
+    /// Holds every record whole, with all its samples, compressed. Otherwise the page leaves out the samples, which are most of
+    /// a record, and stays small enough to send.
     pub samples: bool,
-    /// The computed floor of a row that has none, in the unit of its times: records are older than somebody's counting.
+    /// The computed floor of a row that has none, in the unit of its times: a record may be older than the count.
     pub floor: Option<&'a Floor>,
 }
 
@@ -87,15 +87,15 @@ impl std::error::Error for ReportError {
     }
 }
 
-/// A table, and the name of what it is taken away as.
+/// A table, and the file name of its download.
 #[derive(Debug, Serialize)]
 struct Sheet {
     header: Vec<&'static str>,
     rows: Vec<Vec<String>>,
-    /// The word in a row that a colour goes with, as a class name.
+    /// The class name that colours each row.
     classes: Vec<&'static str>,
     file: String,
-    /// The rows of the record that it shows: those of subjects that begin so. Otherwise its cells are all that there is to take.
+    /// The record's rows that it shows: those of subjects with this prefix. Otherwise its cells are all there is to download.
     of: Option<String>,
 }
 
@@ -124,14 +124,14 @@ struct Chapter {
     sections: Vec<Section>,
     not_here: Vec<String>,
     remarks: Vec<String>,
-    /// The record, as what it is called and where the link leads.
+    /// The record's file name and link.
     whole: Whole,
-    /// The floors that the page has and the record has not, as JSON: rows of the results by their numbers.
+    /// The floors that the page has and the record lacks, as JSON, by the number of their row.
     floors: String,
     file: String,
 }
 
-/// A record to take away.
+/// A record to download.
 #[derive(Debug, Serialize)]
 struct Whole {
     file: String,
@@ -151,7 +151,7 @@ struct Page<'a> {
     chapters: Vec<Chapter>,
 }
 
-/// The record to take away, compressed: all of it, or what it says without its samples.
+/// The record to download, compressed, with or without its samples.
 fn whole(record: &Record, file: &str, samples: bool) -> Result<Whole, ReportError> {
     let malformed = |e| ReportError::Record(RecordError::Malformed(e));
     let samples = samples && record.results.iter().any(|row| !row.samples.is_empty());
@@ -168,13 +168,13 @@ fn whole(record: &Record, file: &str, samples: bool) -> Result<Whole, ReportErro
     };
     Ok(Whole {
         file: format!("{file}{ending}"),
-        // In letters that the template takes as they are.
+        // In characters that the template does not escape.
         link: format!("data:application/gzip;base64,{}", Base64::encode_string(&bytes)),
         words,
     })
 }
 
-/// A table of texts, which are all that it has.
+/// A table of texts only.
 fn plain_sheet(file: String, header: Vec<&'static str>, rows: Vec<Vec<String>>) -> Sheet {
     Sheet { classes: vec![""; rows.len()], header, rows, file, of: None }
 }
@@ -209,8 +209,8 @@ fn machine_rows(m: &Machine) -> Vec<Vec<String>> {
         ("cores usable", m.cores.to_string()),
         ("hypervisor", m.hypervisor.to_string()),
         ("caches", caches),
-        ("core ran before the races at", ghz(&m.calibration_before)),
-        ("core ran after them at", ghz(&m.calibration_after)),
+        ("core clock before the races", ghz(&m.calibration_before)),
+        ("core clock after the races", ghz(&m.calibration_after)),
         ("clock", format!("{}, step {} ns", m.clock_source, m.clock_step_ns)),
         ("time-stamp counter", format!("{} GHz, invariant: {}", m.tsc_ghz, m.tsc_invariant)),
         ("hardware counters", m.counters.to_string()),
@@ -269,7 +269,7 @@ fn results_sheet(record: &Record, name: &str, rows: &[&ResultRow], file: String)
 }
 
 fn chapter(index: usize, original: &Record, options: &Options<'_>) -> Result<Chapter, ReportError> {
-    // Floors are for the page; the record that it gives away stays as it was.
+    // Floors are for the page; the record to download is unchanged.
     let mut record = original.clone();
     let mut floors = std::collections::BTreeMap::new();
     if let Some(floor) = options.floor {
@@ -307,7 +307,7 @@ fn chapter(index: usize, original: &Record, options: &Options<'_>) -> Result<Cha
         .iter()
         .fold((0, 0, 0), |(p, f, s), row| (p + row.passed, f + row.failed, s + row.skipped));
     let gates_line = if record.gate.is_empty() {
-        "The record names no check.".to_owned()
+        "The record lists no checks.".to_owned()
     } else {
         format!("{passed} cases passed, {failed} failed, {skipped} could not run, before anything was timed.")
     };

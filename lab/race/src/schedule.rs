@@ -1,13 +1,13 @@
-//! The schedule: whom the baseline meets when, and which of the two runs first.
+//! The schedule: when the baseline meets each contestant, and which of the two runs first.
 //!
-//! A *turn* is four runs of two contestants, A B B A or B A A B. A drift that is linear over the four cancels in either. Whatever
-//! else depends on the place among the four (a slow first run, a drift that bends) favours one contestant in A B B A and the
-//! other in B A A B, by as much; so the two orders alternate.
+//! A *turn* is four runs of two contestants, A B B A or B A A B. A drift that is linear over the four cancels in either. Any other
+//! effect of the place among the four (a slow first run, a drift that bends) favours one contestant in A B B A and the
+//! other, equally, in B A A B. So the two orders alternate.
 #![forbid(unsafe_code)]
 
 use crate::stats::Rng;
 
-/// One of the two that meet.
+/// One of the two contestants of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// The baseline.
@@ -16,7 +16,7 @@ pub enum Side {
     Variant,
 }
 
-/// What the four runs of a turn gave, each side's in the order taken.
+/// The results of a turn's four runs, each side's in the order taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Four<T> {
     /// The baseline's two.
@@ -35,7 +35,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Runs the four, one after the other.
+    /// Runs all four, one after the other.
     ///
     /// # Errors
     /// The first error of `run`, after which nothing more is run.
@@ -53,7 +53,7 @@ impl Turn {
     }
 }
 
-/// Rounds of one turn for each contestant, in an order shuffled anew for each round, so that none always follows the same other.
+/// Rounds of one turn for each contestant, in an order shuffled anew for each round, so that none always follows the same one.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     rng: Rng,
@@ -62,7 +62,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// For so many contestants. `launch` makes launches begin with either order by turns, since a launch may have an odd number of
+    /// A schedule for this many contestants. The first order alternates with `launch`, since a launch may have an odd number of
     /// rounds.
     #[must_use]
     pub fn new(seed: u64, contestants: usize, launch: u32) -> Self {
@@ -87,7 +87,7 @@ impl Schedule {
 mod tests {
     use super::*;
 
-    /// The letters of each turn of a contestant, over so many rounds.
+    /// The letters of each turn of a contestant, over `rounds` rounds.
     fn orders(contestant: usize, launch: u32, rounds: usize) -> Vec<String> {
         let mut schedule = Schedule::new(7, 3, launch);
         let mut out = Vec::new();

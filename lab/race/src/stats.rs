@@ -1,8 +1,8 @@
-//! The statistics of pairs: medians, and intervals that keep their promise.
+//! The statistics of pairs: medians, and intervals that hold their error rate.
 //!
 //! Everything works on logarithms of ratios, where "1 % faster" and "1 % slower" lie equally far from zero. The unit
-//! of independent evidence is the launch when there are several (memory layout differs by launch and
-//! stays for its whole life), and a block of neighbouring pairs otherwise.
+//! of independent evidence is the launch when there are several (memory layout differs between launches and
+//! is fixed within one), and a block of neighbouring pairs otherwise.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -59,7 +59,7 @@ pub fn quantile_of_sorted(sorted: &[f64], q: f64) -> Option<f64> {
     Some(sorted[below] + (sorted[above] - sorted[below]) * (at - below as f64))
 }
 
-/// The median, leaving `values` in another order; `None` when there are none.
+/// The median, reordering `values`; `None` when there are none.
 pub fn median_in_place(values: &mut [f64]) -> Option<f64> {
     let n = values.len();
     if n == 0 {
@@ -99,7 +99,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of `values`; `None` when there are none.
+    /// Summarises `values`; `None` when there are none.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
@@ -134,8 +134,8 @@ impl Interval {
         Self { estimate: self.estimate.exp(), low: self.low.exp(), high: self.high.exp() }
     }
 
-    /// With both ends at least `resolution` away from the figure. Times are counted in whole steps of a clock: where samples agree
-    /// to less than a step their ratios repeat, and resamples of values that repeat have no width.
+    /// The interval with both ends at least `resolution` away from the figure. A clock counts in whole steps: samples that
+    /// agree to less than a step give equal ratios, and resamples of equal values have no width.
     #[must_use]
     pub fn no_finer_than(self, resolution: f64) -> Self {
         let (low, high) = (self.estimate - resolution, self.estimate + resolution);
@@ -160,13 +160,13 @@ impl Interval {
 pub struct TooFew {
     /// How many pairs there are.
     pub have: usize,
-    /// How many it takes.
+    /// How many are needed.
     pub need: usize,
 }
 
 impl fmt::Display for TooFew {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} pairs are too few for an interval; it takes {}", self.have, self.need)
+        write!(f, "{} pairs are too few for an interval; it needs {}", self.have, self.need)
     }
 }
 
@@ -215,11 +215,11 @@ fn resample_blocks(values: &[f64], block: usize, rng: &mut Rng, into: &mut Vec<f
 
 /// The median of all pairs with its interval at error rate `alpha`, from the log ratios of each launch.
 ///
-/// The interval is the union of up to three, each of which covers another way in which pairs mislead:
+/// The interval is the union of up to three, each of which covers a different way in which pairs mislead:
 /// order statistics (exact for independent pairs, whatever their distribution, and honest when they are few);
 /// a percentile bootstrap that resamples launches and, within them, blocks of neighbours (so neighbours that
 /// resemble each other do not count twice); and, with two launches or more, Student's t over the medians of the
-/// launches (the bootstrap is known to be too narrow with few clusters; t is not). So it errs to the wide side.
+/// launches (the bootstrap is known to be too narrow with few clusters; t is not). So it errs on the wide side.
 ///
 /// # Errors
 /// [`TooFew`] when there are fewer than [`least_pairs`] pairs in all.
@@ -325,7 +325,7 @@ mod tests {
         let known = found.no_finer_than(step);
         assert!(known.is_wide() && !known.excludes(0.041) && known.excludes(0.0));
         assert!((known.high - 0.041 - step).abs() < 1e-12 && (0.041 - known.low - step).abs() < 1e-12);
-        // What is wider already stays as it is.
+        // A wider interval is unchanged.
         let wide = Interval { estimate: 0.0, low: -0.1, high: 0.2 };
         assert_eq!(wide.no_finer_than(step), wide);
     }

@@ -28,7 +28,7 @@ pub enum StudyError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// `study.toml` is not a study.
@@ -38,7 +38,7 @@ pub enum StudyError {
         /// What is wrong and where.
         why: String,
     },
-    /// The template is faulty or asks for something that is not there.
+    /// The template is faulty or uses an undefined name.
     Template(minijinja::Error),
 }
 
@@ -92,7 +92,7 @@ impl Study {
         Ok((study, read(&folder.join("study.md"))?))
     }
 
-    /// The studies under `root`, by name, and why others cannot be read. Folders without a `study.toml` are passed over.
+    /// The studies under `root`, by name, and why others cannot be read. Folders without a `study.toml` are skipped.
     ///
     /// # Errors
     /// [`StudyError`] when `root` cannot be listed.
@@ -114,15 +114,15 @@ impl Study {
 }
 
 /// Fills in a template. It may use the filters `percent` (0.0123 → `1.23 %`), `times` (3.912 → `×3.91`) and `time`
-/// (nanoseconds → `3.91 µs`), and what it names must exist: a report with holes is no report.
+/// (nanoseconds → `3.91 µs`). An undefined name is an error: a report must not have holes.
 ///
 /// # Errors
-/// [`StudyError::Template`] when the template is faulty or names what `context` does not have.
+/// [`StudyError::Template`] when the template is faulty or uses a name that `context` lacks.
 pub fn render(template: &str, context: impl Serialize) -> Result<String, StudyError> {
     render_as("study.md", template, context)
 }
 
-/// The same under a name whose ending says what is escaped: everything in `.html`, nothing in `.md`.
+/// [`render`] under a name whose ending decides what is escaped: everything in `.html`, nothing in `.md`.
 pub(crate) fn render_as(name: &str, template: &str, context: impl Serialize) -> Result<String, StudyError> {
     let mut engine = minijinja::Environment::new();
     engine.set_undefined_behavior(minijinja::UndefinedBehavior::Strict);
@@ -140,7 +140,7 @@ pub(crate) fn render_as(name: &str, template: &str, context: impl Serialize) -> 
     engine.render_named_str(name, template, minijinja::value::Serde(context)).map_err(StudyError::Template)
 }
 
-/// As the engine does it, but that a slash stays one: it means nothing to HTML, and a page of subjects is full of them.
+/// Escapes as the engine does, except for slashes: they mean nothing in HTML, and a page of subjects is full of them.
 fn formatted(
     out: &mut minijinja::Output<'_>,
     state: &mut minijinja::State<'_, '_>,
@@ -213,7 +213,7 @@ mod tests {
         );
         fs::write(folder.join("study.md"), "page").expect("written");
         assert_eq!(Study::load(&folder).expect("loads").1, "page");
-        // One that cannot be read hides none of the others.
+        // An unreadable study does not hide the others.
         let broken = root.path().join("another");
         fs::create_dir(&broken).expect("created");
         fs::write(broken.join("study.toml"), "question = ").expect("written");

@@ -1,4 +1,4 @@
-//! What a race runs: a subject, its variants, and the facts a variant tells about itself.
+//! What a race runs: a subject, its variants, and the facts a variant reports about itself.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::gate::Gate;
 
-/// What a variant says about itself once it has run.
+/// What a variant reports about itself after it has run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     /// The backend that really ran, as it names itself.
     pub backend: String,
-    /// Anything a reader of the figure ought to know.
+    /// Anything a reader of the figure should know.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -22,7 +22,7 @@ pub trait Runnable {
     /// Does the work `iterations` times. Nothing else belongs in here: this is what is timed.
     fn run(&mut self, iterations: u64);
 
-    /// Asked after the last run, so that the answer can tell what happened and not what was meant to happen.
+    /// Called after the last run, so that it reports what happened, not what was meant to happen.
     fn facts(&self) -> Facts;
 }
 
@@ -65,7 +65,7 @@ impl<F: FnMut(), G: Fn() -> Facts> Runnable for Work<F, G> {
     }
 }
 
-/// A [`Runnable`] from two closures: the work itself, once, and the facts asked afterwards. The work must keep its
+/// A [`Runnable`] from two closures: the work itself, once, and the facts, read afterwards. The work must keep its
 /// results alive with `std::hint::black_box`.
 pub fn work<F, G>(body: F, facts: G) -> Box<dyn Runnable>
 where
@@ -77,7 +77,7 @@ where
 
 type Factory = dyn Fn() -> Result<Box<dyn Runnable>, Unavailable>;
 
-/// One of the things that race: an implementation with its threads and device, or a peer.
+/// A contestant: an implementation with its threads and device, or a peer.
 pub struct Variant {
     name: String,
     cores: usize,
@@ -158,14 +158,14 @@ pub struct Subject {
     counted: Option<String>,
 }
 
-/// A variant was named that the subject does not have.
+/// The subject has no variant of that name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoSuchVariant {
-    /// The subject that was asked.
+    /// The subject's path.
     pub subject: String,
-    /// The name that was asked for.
+    /// The requested name.
     pub name: String,
-    /// The names there are.
+    /// The names it has.
     pub have: Vec<String>,
 }
 
@@ -210,13 +210,13 @@ impl Subject {
         self
     }
 
-    /// What a unit of work is, where a count of them means anything.
+    /// What a unit of work is, where counting them makes sense.
     #[must_use]
     pub fn counted_units(&self) -> Option<&str> {
         self.counted.as_deref()
     }
 
-    /// How many bytes a unit of work processes, where that means anything.
+    /// How many bytes a unit of work processes, where that makes sense.
     #[must_use]
     pub fn bytes_per_unit(&self) -> Option<u64> {
         self.bytes
@@ -234,7 +234,7 @@ impl Subject {
     /// Keeps the baseline and the variants called one of `names`, in the subject's order.
     ///
     /// # Errors
-    /// [`NoSuchVariant`]; then nothing has changed.
+    /// [`NoSuchVariant`]; the subject is then unchanged.
     pub fn keep(&mut self, names: &[&str]) -> Result<(), NoSuchVariant> {
         for name in names {
             self.position(name)?;

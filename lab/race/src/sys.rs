@@ -20,8 +20,8 @@ pub(crate) fn ticks() -> Option<u64> {
 /// Additions in one turn of [`add_chain`].
 pub(crate) const CHAIN: u64 = 64;
 
-/// Runs `turns` × [`CHAIN`] register additions of which each needs the one before it: one core cycle each on
-/// every x86-64 core, whatever its width. The operand is a register, for some cores fold additions of
+/// Runs `turns` × [`CHAIN`] register additions, each of which needs the one before it: one core cycle each on
+/// every x86-64 core, whatever its width. The operand is a register because some cores fold additions of
 /// immediates away before they execute. Returns `None` where the chain is not written for the ISA.
 pub(crate) fn add_chain(turns: u64) -> Option<u64> {
     #[cfg(target_arch = "x86_64")]
@@ -54,8 +54,8 @@ pub(crate) fn add_chain(turns: u64) -> Option<u64> {
     }
 }
 
-/// Has the kernel end the child that `command` starts should this process be ended first, however that happens: a worker that is left
-/// behind would go on measuring, and spoil whatever is measured next. Best effort; elsewhere than on Linux it does nothing.
+/// Makes the kernel end the child that `command` starts if this process ends first, however that happens. A worker left behind
+/// would go on measuring and spoil the next measurement. Best effort; does nothing outside Linux.
 pub(crate) fn ends_with_this_process(command: &mut std::process::Command) {
     #[cfg(target_os = "linux")]
     {
@@ -66,7 +66,7 @@ pub(crate) fn ends_with_this_process(command: &mut std::process::Command) {
             unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) };
             // SAFETY: getppid takes nothing and always succeeds.
             let now = unsafe { libc::getppid() };
-            // Ended before it could be asked for.
+            // The parent ended before the request.
             if u32::try_from(now) == Ok(parent) {
                 Ok(())
             } else {
@@ -81,7 +81,7 @@ pub(crate) fn ends_with_this_process(command: &mut std::process::Command) {
     let _ = command;
 }
 
-/// What the kernel says about a child that has ended.
+/// What the kernel reports about a child that has ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usage {
     /// The raw wait status.
@@ -102,7 +102,7 @@ pub(crate) fn wait_with_usage(pid: u32) -> io::Result<Usage> {
         let mut status = 0;
         // SAFETY: `rusage` is a C struct of integers, for which all zeroes is a value.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: both pointers are to live, writable locals of the types that wait4 asks for.
+        // SAFETY: both pointers are to live, writable locals of the types that wait4 expects.
         let got = unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) };
         if got == pid {
             let ns = |t: libc::timeval| {
@@ -143,7 +143,7 @@ pub(crate) fn probe_cycle_counter() -> io::Result<()> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call above has just returned this descriptor, and nothing else knows of it.
+    // SAFETY: the call above has just returned this descriptor, and nothing else uses it.
     unsafe { libc::close(fd as libc::c_int) };
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Reports: a terminal table, CSV, and the figures' formats.
+//! Reports: a terminal table, CSV, and the formats of figures.
 #![forbid(unsafe_code)]
 
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use comfy_table::{Attribute, Cell, CellAlignment, Color, Table};
 use crate::record::{Record, ResultRow};
 use crate::verdict::Verdict;
 
-/// Rounds to three significant digits, so that what is shown decides units and decimals, not what lies behind it.
+/// Rounds to three significant digits, so that the displayed value decides units and decimals.
 fn rounded(x: f64) -> f64 {
     format!("{x:.2e}").parse().unwrap_or(x)
 }
@@ -40,7 +40,7 @@ pub fn amount(row: &ResultRow, x: f64) -> String {
     if row.unit == "ns" { time(x) } else { format!("{x:.0} {}", row.unit) }
 }
 
-/// A verdict as its result's unit has it: what is not a time is not faster, but less.
+/// A verdict in the words of its result's unit: a figure that is not a time is not faster, but less.
 #[must_use]
 pub fn verdict(row: &ResultRow) -> &'static str {
     match (row.unit.as_str(), row.verdict) {
@@ -57,7 +57,7 @@ pub fn percent(fraction: f64) -> String {
     format!("{} %", three(fraction * 100.0))
 }
 
-/// A noise floor. Beyond tenfold the figure says only that there was no measuring.
+/// A noise floor. Beyond tenfold the figure says only that nothing could be measured.
 pub(crate) fn floor(fraction: f64) -> String {
     if fraction > 10.0 { ">1000 %".to_owned() } else { percent(fraction) }
 }
@@ -68,7 +68,7 @@ pub fn times(ratio: f64) -> String {
     if (0.5..2.0).contains(&ratio) { format!("×{ratio:.3}") } else { format!("×{}", three(ratio)) }
 }
 
-/// A ratio with its interval. Ends that are a thousandfold off say only that there was no measuring; the record keeps
+/// A ratio with its interval. Ends that are a thousandfold off say only that nothing could be measured; the record keeps
 /// their figures.
 pub(crate) fn interval(r: &ResultRow) -> String {
     let [low, high] = ends(r);
@@ -77,7 +77,7 @@ pub(crate) fn interval(r: &ResultRow) -> String {
     format!("{low} … {high}")
 }
 
-/// The ends of a ratio's interval, with as many more digits as keep them apart.
+/// The ends of a ratio's interval, with enough digits to tell them apart.
 #[must_use]
 pub fn ends(r: &ResultRow) -> [String; 2] {
     let usual = [r.low, r.high].map(times);
@@ -88,7 +88,7 @@ pub fn ends(r: &ResultRow) -> [String; 2] {
     finer.into_iter().find(|[low, high]| low != high).unwrap_or(usual)
 }
 
-/// A rate given in bytes a second, in the unit that suits it; decimal, as memory's and disks' rates are.
+/// A rate given in bytes a second, in the unit that suits it; decimal, as for memory and disks.
 #[must_use]
 pub fn rate(bytes: f64) -> String {
     let bytes = rounded(bytes);
@@ -100,7 +100,7 @@ pub fn rate(bytes: f64) -> String {
     format!("{} {unit}", three(x))
 }
 
-/// A number of things in a second, three digits with K or M where there are many.
+/// A count per second: three digits, with K or M where there are many.
 #[must_use]
 pub fn count_rate(number: f64, of: &str) -> String {
     let number = rounded(number);
@@ -112,7 +112,7 @@ pub fn count_rate(number: f64, of: &str) -> String {
     format!("{}{unit} {of}/s", three(x))
 }
 
-/// What the result says about speed in other words than time: bytes or counted units in a second.
+/// The result's speed as a rate: bytes or counted units per second.
 pub(crate) fn shown_rate(row: &ResultRow, ns: f64) -> String {
     match (row.rate(ns), &row.counted) {
         (Some(bytes), _) => rate(bytes),
@@ -121,7 +121,7 @@ pub(crate) fn shown_rate(row: &ResultRow, ns: f64) -> String {
     }
 }
 
-/// Core cycles for each byte, at the frequency that the calibration found.
+/// Core cycles per byte, at the frequency that the calibration found.
 pub(crate) fn cycles(record: &Record, row: &ResultRow, ns: f64) -> String {
     let before = record.machine.calibration_before.known();
     match (row.bytes, before) {
@@ -179,14 +179,14 @@ fn new_table(style: Style) -> Table {
     table
 }
 
-/// The results as a table, each subject's baseline above its challengers, with what could not run, what went less
-/// well than planned, and the command that makes it all underneath.
+/// The results as a table, each subject's baseline above its challengers. Below it are the variants that could not
+/// run, the notes, the remarks and the command.
 #[must_use]
 pub fn render(record: &Record, style: Style) -> String {
     let mut out = String::new();
     if !record.results.is_empty() {
         let mut table = new_table(style);
-        // Columns that nothing would stand in are left out.
+        // Empty columns are left out.
         let rates = record.results.iter().any(|r| r.bytes.is_some() || r.counted.is_some());
         let bytes = record.results.iter().any(|r| r.bytes.is_some());
         let mut header = vec!["subject", "variant", "median", "mean"];
@@ -258,8 +258,8 @@ pub fn render(record: &Record, style: Style) -> String {
     out
 }
 
-/// Lines about (subject, variant, text), in order of first appearance; what is said of one variant in the same words for
-/// several subjects is said once.
+/// Lines about (subject, variant, text), in order of first appearance. A variant's text that is equal for several
+/// subjects appears once.
 #[must_use]
 pub fn folded<'a>(said: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> Vec<String> {
     let mut groups: Vec<(&str, &str, Vec<&str>)> = Vec::new();

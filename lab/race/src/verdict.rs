@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::stats::Interval;
 
-/// What can be said about a variant beside its baseline.
+/// What can be said about a variant against its baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Verdict {
     /// It takes less time.
@@ -40,7 +40,7 @@ impl Verdict {
         }
     }
 
-    /// Every verdict, those that settle nothing first.
+    /// Every verdict, the unsettled ones first.
     pub const ALL: [Self; 5] = [Self::Void, Self::CannotTell, Self::Same, Self::Faster, Self::Slower];
 
     /// Whether it answers the question: neither *cannot tell* nor *void*.
@@ -56,7 +56,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// How verdicts are given.
+/// How verdicts are reached.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Rules {
     /// The error rate of each verdict: 0.01 is one wrong *faster* or *slower* in a hundred at most.
@@ -78,19 +78,19 @@ impl Default for Rules {
 pub struct Judgement {
     /// The word.
     pub verdict: Verdict,
-    /// Within this fraction things count as the same.
+    /// Differences within this fraction count as the same.
     pub margin: f64,
     /// The smallest effect that this measurement could have seen.
     pub detectable: f64,
 }
 
-/// The noise floor that an A/A control shows: how far from 1 its true ratio, which *is* 1, may seem to lie.
+/// The noise floor that an A/A control shows: how far from 1 its ratio, which truly *is* 1, may appear.
 #[must_use]
 pub fn noise_floor(control: Interval) -> f64 {
     control.low.ln().abs().max(control.high.ln().abs()).exp_m1()
 }
 
-/// How many times larger than a failed control's noise floor an effect must be, to count all the same.
+/// How many times larger than a failed control's noise floor an effect must be to count anyway.
 pub const FAR_BEYOND: f64 = 10.0;
 
 /// Whether an A/A control fails: its interval excludes 1, the ratio of a thing to itself.
@@ -100,7 +100,7 @@ pub fn fails(control: Interval) -> bool {
 }
 
 /// Whether a comparison is [`Verdict::Void`]: the race's control fails, and the effect is not [`FAR_BEYOND`] times its noise floor.
-/// Whatever the laboratory did to one of two equals it may have done to the others, by an amount that is not known exactly.
+/// Whatever the laboratory did to one of two equals, it may have done to the others, by an amount not known exactly.
 #[must_use]
 pub fn is_void(control: Interval, ratio: f64) -> bool {
     fails(control) && ratio.ln().abs() <= FAR_BEYOND * noise_floor(control).ln_1p()

@@ -86,7 +86,7 @@ fn main() {
         worker(&args[1]).expect("the worker serves");
         return;
     }
-    // A test runner that only wants to know what there is.
+    // A test runner that only lists the tests.
     if args.iter().any(|a| a == "--list") {
         println!("launches: test");
         return;

@@ -46,7 +46,7 @@ fn sh(name: &str, script: &str) -> Program {
 
 #[test]
 fn medians_of_runs() {
-    // The first run only warms.
+    // The first run only warms up.
     let clock = Script::new(&[99_000_000_000, 3_000_000_000, 1_000_000_000, 2_000_000_000]);
     let usage = repeat(&sh("true", "exit 0"), &passed(), 3, &clock).expect("runs");
     assert_eq!(usage.wall_s, 2.0);
@@ -83,7 +83,7 @@ fn commands_see_their_environment_and_input() {
 
 #[test]
 fn commands_race_in_pairs() {
-    // The fake programs' times depend on who runs, so the clock is told by the order in which files appear.
+    // The fake programs' times depend on which of them runs, so the clock goes by the order of the log.
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("log");
     let note = |name: &str| sh(name, &format!("echo {name} >> {}", log.display()));
@@ -93,7 +93,7 @@ fn commands_race_in_pairs() {
         .expect("races");
     let rows = &found.outcome.results;
     assert_eq!((rows[0].ratio, rows[0].verdict), (0.5, Verdict::Slower));
-    // All that is unknown is one step of the clock.
+    // The only uncertainty is one step of the clock.
     assert!((rows[0].noise - 1e-6).abs() < 1e-9, "{}", rows[0].noise);
     assert_eq!((rows[1].ratio, rows[1].verdict), (2.0, Verdict::Faster));
     assert_eq!(found.baseline.wall_s, 0.001);
@@ -110,7 +110,7 @@ fn commands_race_in_pairs() {
     }
 }
 
-/// Equals, each of whose runs takes what its place among the four does: whatever the place adds must not look like a difference. In
+/// Equal programs whose times depend only on their place among the four runs: the place must not look like a difference. With
 /// A B B A alone the second run of four made B slower than itself by 4.9 %.
 #[test]
 fn the_place_among_four_runs_favours_neither() {
@@ -142,7 +142,7 @@ fn the_place_among_four_runs_favours_neither() {
     }
 }
 
-/// Advances by what the program that last wrote to the log is planted to take.
+/// Advances by the planted time of the program that last wrote to the log.
 struct ByLog {
     log: std::path::PathBuf,
     reads: Cell<usize>,
@@ -196,7 +196,7 @@ fn a_command_that_needs_more_memory_is_told_by_it() {
     assert_eq!((peak.verdict, peak.unit.as_str()), (Verdict::Slower, "KiB"));
     assert!(peak.ratio < 0.5 && peak.median > 80_000_000.0 / 1024.0, "{} {}", peak.ratio, peak.median);
     for outcome in &found.others {
-        // What is not compared is said to be so.
+        // A remark names what is not compared.
         let told = outcome.results.len() + outcome.remarks.len();
         assert!(told >= 1, "{outcome:?}");
         assert!(outcome.results.iter().all(|r| r.samples.len() == 16));

@@ -122,7 +122,7 @@ fn samples_are_paired_abba_and_long_enough() {
     assert_eq!(seen.get("AAAA"), Some(&50), "{seen:?}");
     assert_eq!(seen.get("ABBA"), Some(&25), "{seen:?}");
     assert_eq!(seen.get("BAAB"), Some(&25), "{seen:?}");
-    // Nothing varies, so that all that is unknown is one step of the clock in a sample, and the interval is that wide.
+    // Nothing varies: the only uncertainty is one step of the clock in a sample, and the interval is that wide.
     let step = 40.0 / (r.iterations[1] as f64 * 250.0).min(r.iterations[0] as f64 * 1000.0);
     assert_eq!(r.ratio, 4.0);
     for wide in [r.high / r.ratio, r.ratio / r.low, 1.0 + r.noise] {
@@ -130,7 +130,7 @@ fn samples_are_paired_abba_and_long_enough() {
     }
 }
 
-/// Samples of a launch in which the baseline's second instance, and the challenger, take so many times as long as the baseline.
+/// Samples of a launch in which the control and the challenger take these multiples of the baseline's time.
 fn planted(control: f64, challenger: f64, resolution: f64) -> LaunchSamples {
     let facts = Facts { backend: "b".into(), notes: vec![] };
     let series = |name: &str, times: f64| Series {
@@ -166,7 +166,7 @@ fn a_control_that_differs_from_itself_voids_its_race() {
         let samples = planted(control, challenger, resolution);
         analyse(&[samples], &plan()).expect("one launch").results.remove(0)
     };
-    // The control is off by 0.36 %, and known to 0.07 %: the challenger's 1.5 % is no evidence, and its factor of two is.
+    // The control is off by 0.36 %, and known to 0.07 %: the challenger's 1.5 % is not evidence, but its factor of two is.
     let r = row(1.0036, 0.985, 0.0007);
     assert_eq!(r.verdict, Verdict::Void);
     assert!(r.notes.iter().any(|n| n.starts_with("void: ")), "{:?}", r.notes);
@@ -179,7 +179,7 @@ fn a_control_that_differs_from_itself_voids_its_race() {
         outcome.void_where_the_control_fails();
         assert_eq!(outcome.results[0].verdict, verdict);
     }
-    // Within what the clock can tell it is equal to itself.
+    // Within the clock's resolution it is equal to itself.
     assert_eq!(row(1.0005, 0.985, 0.0007).verdict, Verdict::Faster);
 }
 
@@ -190,7 +190,7 @@ fn an_interval_without_a_width_is_none() {
         let outcome = analyse(&[planted(control, challenger, 0.0)], &plan()).expect("one launch");
         let r = &outcome.results[0];
         assert_eq!((r.verdict, r.low), (Verdict::CannotTell, r.high));
-        assert!(r.notes.iter().any(|n| n.contains("no interval")), "{:?}", r.notes);
+        assert!(r.notes.iter().any(|n| n.contains("not an interval")), "{:?}", r.notes);
     }
 }
 
@@ -208,15 +208,15 @@ fn launches_that_outrun_their_budget_are_one_remark() {
     let told: Vec<&String> = record.remarks.iter().filter(|r| r.contains("outran")).collect();
     assert_eq!(told.len(), 1, "{:?}", record.remarks);
     assert!(told[0].starts_with("3 of 3 launches "), "{told:?}");
-    // So it is after another record was taken in.
+    // It stays one after another record was appended.
     let more = record.clone();
     record.append(more);
     let told: Vec<&String> = record.remarks.iter().filter(|r| r.contains("outran")).collect();
     assert!(told.len() == 1 && told[0].starts_with("6 of 6 launches "), "{told:?}");
 }
 
-/// Contestants in planted time that are the same in all but when they had their last turn: the first calls after others had
-/// theirs are longer, by as much as what a call finds was forgotten.
+/// Contestants in planted time that differ only in when they had their last turn: the more turns others had since, the
+/// longer the first calls.
 fn forgetful(world: &World, name: &str, last: &Rc<RefCell<Vec<String>>>) -> Variant {
     /// In nanoseconds, of a call of 100 µs.
     const COLD: [f64; 4] = [25_000.0, 2_500.0, 1_000.0, 500.0];
@@ -252,7 +252,7 @@ fn a_contestant_that_waited_for_its_turn_is_not_timed_cold() {
         });
     let plan = Plan { max_pairs: 20, warm_up_ns: 1_000_000, ..plan() };
     let outcome = in_process(&subject, &plan, &world.clock).expect("races");
-    // With an eighth of three calls, which is none, each copy seemed to take 3 % more than what it is a copy of.
+    // With a lead-in of an eighth of three calls, which is none, each copy seemed to take 3 % more than its original.
     for row in &outcome.results {
         assert!((row.ratio - 1.0).abs() < 2e-4, "{}: {}", row.variant, row.ratio);
     }
@@ -325,7 +325,7 @@ fn record() -> Record {
 }
 
 impl World {
-    /// A clock that advances by a microsecond with each look, for code that waits.
+    /// A clock that advances by a microsecond with each reading, for code that waits.
     fn ticking(&self) -> Ticking {
         Ticking(std::cell::Cell::new(0))
     }
@@ -361,7 +361,7 @@ fn the_machine_card_degrades_in_the_open() {
     assert!(card.summary().contains("governor    unknown (planted reason)"), "{}", card.summary());
     assert_eq!(card.tsc_ghz.known(), Some(&3.0), "the planted clock has three ticks in a nanosecond");
     card.finish(&world.ticking());
-    // Every look at the planted clock is a microsecond after the last: 2²⁰ additions seem to take 1 µs.
+    // Every reading of the planted clock is a microsecond after the last: 2²⁰ additions seem to take 1 µs.
     if let Fact::Known(c) = card.calibration_after {
         assert_eq!((c.best_ghz, c.worst_ghz), (1048.576, 1048.576));
         assert_eq!(card.frequency_drift(), Some(0.0));
@@ -400,7 +400,7 @@ fn records_are_saved_whole_and_read_back() {
     assert_ne!(first, second);
     assert!(first.ends_with(format!("{}/{}-planted-study.json", record.machine.slug(), &record.date[..10])));
     assert!(second.to_string_lossy().ends_with("-2.json"));
-    // What only counts along is not stored.
+    // Running counts are not stored.
     let stored = Record { overruns: Overruns::default(), ..record };
     assert_eq!(Record::load(&first).expect("reads back"), stored);
     let left: Vec<_> = std::fs::read_dir(first.parent().expect("folder")).expect("lists").collect();
@@ -426,7 +426,7 @@ fn a_large_record_is_compressed_as_a_whole() {
     assert!(found.skipped.len() == 1 && found.skipped[0].path() == path);
 }
 
-/// A summary is found to be the same as its record, and what moved is found in either.
+/// A summary compares as equal to its record, and a change is found in either.
 #[test]
 fn a_record_without_samples_is_compared_like_a_whole_one() {
     let record = record();

@@ -1,4 +1,4 @@
-//! The page of `lanework report`: what is in it, that nothing leads out of it, and that a real browser shows it.
+//! The page of `lanework report`: its content, that nothing leads out of it, and that a real browser shows it.
 
 mod common;
 
@@ -41,7 +41,7 @@ fn record() -> Record {
         r.floor = Some(r.median / 2.0);
     }
     record.page = Some(
-        // Six bits of ones are base64's slash: three question marks in a row have them wherever they come to lie.
+        // Six one bits are base64's slash: three question marks in a row have them at any offset.
         "# Does it <u>pay</u>???\n\n| who | how much |\n|---|---:|\n| lanes | ×3.14159 |\n\n## Verdict\n\n- **HOLDS**: it is planted.\n"
             .to_owned(),
     );
@@ -105,7 +105,7 @@ fn nothing_leads_out_of_the_page() {
     for what in ["src=", "@import", "url(", "http:", "https:", "fetch(", "XMLHttpRequest", "import("] {
         assert!(!page.contains(what), "the page has {what}");
     }
-    // One script, which the policy names by its hash, and one list that is no script.
+    // One script, which the policy names by its hash, and one list that is not a script.
     assert_eq!(
         (page.matches("<script").count(), page.matches("<script type=\"application/json\"").count()),
         (2, 1)
@@ -145,7 +145,7 @@ fn a_record_can_be_taken_away_without_its_samples() {
     let page = html(std::slice::from_ref(&record), &Options::default()).expect("a page");
     let file = format!("{}-planted-b-study-b-summary.json.gz", &record.date[..10]);
     let text = unpacked(&page, &file);
-    // Still a record, and the same in everything but what stands for the samples.
+    // Still a record, and the same in everything but the intervals that replace the samples.
     assert_eq!(Record::from_json(&text).expect("a record").results.len(), record.results.len());
     let mut summary: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     for row in summary["results"].as_array_mut().expect("rows") {
@@ -169,7 +169,7 @@ fn without_samples(record: &Record) -> serde_json::Value {
     rest
 }
 
-/// The same with one kind of number: a browser's 1 is our 1.0.
+/// The value with one kind of number: a browser's 1 is our 1.0.
 fn numbers(value: serde_json::Value) -> serde_json::Value {
     use serde_json::Value;
     match value {
@@ -210,7 +210,7 @@ fn tables_can_be_taken_away() {
         let page = html(std::slice::from_ref(&record), &options).expect("a page");
         std::fs::write(folder.path().join("report.html"), page).expect("written");
         let probe = pressed(folder.path(), "report.html");
-        // The browser's clock runs ahead while threads unpack: it has to have hours.
+        // The browser's clock runs ahead while threads unpack: it needs hours.
         let (document, console) = look(&browser, &probe, &["--dump-dom", "--virtual-time-budget=10000000"]);
         assert_eq!(console, Vec::<String>::new());
         let got = document.split("<pre id=\"got\">").nth(1).and_then(|t| t.split('<').next());
@@ -225,7 +225,7 @@ fn tables_can_be_taken_away() {
             assert_eq!(found[1], format!("{kind};charset=utf-8"));
             found[2].as_str().expect("text").to_owned()
         };
-        // As the command would print it, to the letter; the floors of the page with it.
+        // Exactly as the command would print it, with the page's floors added.
         let mut rows = record.results.clone();
         for row in rows.iter_mut().filter(|row| row.floor.is_none()) {
             row.floor = floor(row, &record.machine);
@@ -235,7 +235,7 @@ fn tables_can_be_taken_away() {
         let json: serde_json::Value =
             serde_json::from_str(&of("planted.json", "application/json")).expect("JSON");
         let all = Record { results: rows, ..record.clone() };
-        // A page without samples has the intervals that stand for them.
+        // A page without samples has the intervals that replace them.
         let all = if samples {
             without_samples(&all)["results"].take()
         } else {
@@ -291,7 +291,7 @@ fn races_run_over_and_over_are_a_strip() {
     assert!(page.contains("<summary>The table (200 rows)</summary>"));
 }
 
-/// Two races of one subject may have done different amounts of work: their times are no points of one line.
+/// Two races of one subject may have done different amounts of work: their times do not belong on one line.
 #[test]
 fn threads_of_two_races_are_not_mixed() {
     let mut record = record();
@@ -311,7 +311,7 @@ fn threads_of_two_races_are_not_mixed() {
     let page = html(&[record], &Options::default()).expect("a page");
     let of_threads =
         page.split("By threads: speed").nth(1).and_then(|t| t.split("</svg>").next()).expect("a chart");
-    // Of equally many points the first race's: one and two threads. The key has a mark too.
+    // Both races have as many points, so the first one's are shown: one and two threads. The key has a mark too.
     assert_eq!(of_threads.matches("h0").count(), 2 + 1);
 }
 
@@ -374,7 +374,7 @@ fn every_colour_of_a_chart_has_a_dark_one() {
     assert!(seen.len() >= 6, "{seen:?}");
 }
 
-/// The browser, or `None` where there is none, said loudly; a failure where `LANEWORK_REQUIRE_BROWSER` is 1.
+/// The browser, or `None` with a message where there is none; a failure where `LANEWORK_REQUIRE_BROWSER` is 1.
 fn browser() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path)
@@ -390,7 +390,7 @@ fn browser() -> Option<PathBuf> {
     found
 }
 
-/// A browser's view of a file: the document after scripts ran, and what the console got.
+/// A browser's view of a file: the document after scripts ran, and the console's messages.
 fn look(browser: &Path, file: &Path, options: &[&str]) -> (String, Vec<String>) {
     let profile = tempfile::tempdir().expect("a folder");
     let output = Command::new(browser)
@@ -408,7 +408,7 @@ fn look(browser: &Path, file: &Path, options: &[&str]) -> (String, Vec<String>) 
     (String::from_utf8_lossy(&output.stdout).into_owned(), console)
 }
 
-/// A page that shows the report in a frame as wide as a phone, and writes down how far what is in it goes beyond.
+/// A page that shows the report in a frame of this width, and records how far its content sticks out.
 fn framed(folder: &Path, report: &str, width: u32) -> PathBuf {
     let probe = format!(
         "<body style=\"margin:0\"><iframe id=f src=\"{report}\" width={width} height=1600 style=\"border:0\"></iframe><script>\
@@ -436,7 +436,7 @@ fn a_real_browser_shows_it() {
     assert_eq!(console, Vec::<String>::new());
     assert!(document.contains("The machine") && document.trim_end().ends_with("</html>"));
 
-    // On a desk and on a phone, in the light and in the dark: nothing wider than the page, every chart there.
+    // On a desk and on a phone, in light and dark mode: nothing wider than the page, every chart there.
     for width in [390, 1100] {
         let probe = framed(folder.path(), "report.html", width);
         for (scheme, paper, ink) in [
@@ -452,7 +452,7 @@ fn a_real_browser_shows_it() {
         }
     }
 
-    // What is put into a page does not run there.
+    // A script put into a page does not run there.
     let stranger = html(&[record()], &Options::default())
         .expect("a page")
         .replace("</body>", "<script>document.title = 'it ran'</script></body>");
@@ -460,7 +460,7 @@ fn a_real_browser_shows_it() {
     let (document, console) = look(&browser, &folder.path().join("stranger.html"), &["--dump-dom"]);
     assert!(!document.contains("<title>it ran") && console.len() == 1, "{console:?}");
 
-    // The same eyes see what is wrong with a page where something is.
+    // The same checks find the faults of a faulty page.
     let planted = folder.path().join("planted.html");
     std::fs::write(&planted, "<body><svg></svg><script>console.error('planted')</script>").expect("written");
     assert_eq!(look(&browser, &planted, &["--dump-dom"]).1.len(), 1);

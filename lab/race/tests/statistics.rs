@@ -1,4 +1,4 @@
-//! What the statistics promise, held against synthetic series whose truth is known.
+//! What the statistics promise, checked on synthetic series whose truth is known.
 
 mod common;
 
@@ -65,7 +65,7 @@ fn verdict(rng: &mut Rng, truth: f64, launches: usize, pairs: usize, n: Noise) -
     judge(ratio, noise_floor(control), &rules).verdict
 }
 
-/// The largest count that a rate of `rate` yields in `n` tries but once in ten thousand times.
+/// The count that a rate of `rate` exceeds in `n` tries only once in ten thousand times.
 fn at_most(n: f64, rate: f64) -> usize {
     (n * rate + 3.72 * (n * rate * (1.0 - rate)).sqrt()).floor() as usize
 }

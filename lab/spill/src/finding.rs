@@ -1,4 +1,4 @@
-//! What races say of a home: the whole difference, and how much of it is the home's, the layout's, and clearing's.
+//! What races say about a home: the whole difference, and the parts due to the home, the layout and clearing.
 #![forbid(unsafe_code)]
 
 use lanework_race::record::ResultRow;
@@ -7,7 +7,7 @@ use lanework_race::verdict::{Verdict, fails};
 use lanework_respill::measure::{Job, Role, Variant};
 use serde::Serialize;
 
-/// What is said of one home.
+/// The findings on one home.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
     /// Its name, `mm:4/xmm`.
@@ -20,9 +20,9 @@ pub struct Finding {
     pub code_bytes: i64,
     /// The rewritten text against the function as it is, in time: above 0 it takes longer.
     pub whole: Part,
-    /// The same in one layout: what is the home's own.
+    /// The same in one layout: the part due to the home.
     pub home_alone: Option<Part>,
-    /// The function as it is in the other layout: what is not the home's.
+    /// The function as it is in the other layout: the part not due to the home.
     pub layout_alone: Option<Part>,
     /// What clearing homes at the end adds.
     pub wiping: Option<Part>,
@@ -49,15 +49,15 @@ impl Part {
     }
 }
 
-/// Whether the copy of the same bytes differs from what it is a copy of. It is an A/A control like any other, so that nothing told of
-/// this function counts.
+/// Whether the copy of the same bytes differs from its original. It is an A/A control like any other; if it fails, no result of this
+/// function counts.
 fn copy_fails(job: &Job, rows: &[ResultRow]) -> bool {
     let name = job.variants.iter().find(|v| v.role == Role::Copy).map(|v| &v.name);
     let copy = rows.iter().find(|row| Some(&row.variant) == name);
     copy.is_some_and(|row| fails(Interval { estimate: row.ratio, low: row.low, high: row.high }))
 }
 
-/// What the rows of a race say of one variant beside another.
+/// What the rows of a race say about one variant beside another.
 #[must_use]
 pub fn part(job: &Job, rows: &[ResultRow], baseline: &str, variant: &str) -> Option<Part> {
     let row = rows.iter().find(|row| row.variant == variant && row.baseline == baseline)?;
@@ -65,7 +65,7 @@ pub fn part(job: &Job, rows: &[ResultRow], baseline: &str, variant: &str) -> Opt
     Some(if copy_fails(job, rows) { Part { verdict: Verdict::Void, ..part } } else { part })
 }
 
-/// What the rows of a race say of each home.
+/// What the rows of a race say about each home.
 #[must_use]
 pub fn findings(job: &Job, rows: &[ResultRow]) -> Vec<Finding> {
     let Some((stack, _)) = job.variants.split_first() else { return Vec::new() };

@@ -37,7 +37,7 @@ pub fn unit(analysis: &Analysis, name: &str) -> Result<usize, Failure> {
     })
 }
 
-/// A file that is no program is bad input; a machine without an assembler is another matter.
+/// A file that is not a program is bad input; a missing assembler is a different failure.
 #[must_use]
 pub fn of_program(e: &ProgramError) -> Failure {
     match e.why {

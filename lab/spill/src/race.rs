@@ -17,9 +17,9 @@ use lanework_respill::measure::{Assembled, Job, Role, Variant};
 use lanework_respill::timed::{MOST_SHIFT, Timed};
 use lanework_study::Failure;
 
-/// The races of a job: first against the stack, but for those whose time beside it is no question of its own; then variants that
-/// differ in one thing alone, raced against each other rather than both against the stack, since the quotient of two
-/// ratios is less certain than one: a levelled text against its placebo, and a text that clears its homes against one that does not.
+/// The races of a job. The first compares with the stack all variants whose time beside it is a question. The others compare
+/// variants that differ in one thing alone: a levelled text with its placebo, and a text that clears its homes with one that does
+/// not. They are raced against each other, since the quotient of two ratios is less certain than one ratio.
 #[must_use]
 pub fn comparisons(job: &Job) -> Vec<Job> {
     let find = |name: &str| job.variants.iter().find(|v| v.name == name);
@@ -43,7 +43,7 @@ pub fn comparisons(job: &Job) -> Vec<Job> {
     core::iter::once(main).chain(homes.flat_map(of).flatten()).filter(|job| job.variants.len() > 1).collect()
 }
 
-/// Races the variants of a job over several processes, behind a gate on which they must agree on so many inputs.
+/// Races the variants of a job over several processes, behind a gate where they must agree on `inputs` inputs.
 ///
 /// # Errors
 /// [`Failure::refused`] where they do not, [`Failure::unavailable`] where a process cannot be run.

@@ -1,4 +1,4 @@
-//! A rewrite that is checked: what something speaks against stays on the stack.
+//! A rewrite that is checked: slots that a check refuses stay on the stack.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::Features;
@@ -13,7 +13,7 @@ use lanework_study::Failure;
 
 use crate::{needs, of_program};
 
-/// A plan, its text, and what was checked of it.
+/// A plan, its text, and the report on it.
 pub struct Checked {
     /// Which slots move, and where to.
     pub plan: Plan,
@@ -21,7 +21,7 @@ pub struct Checked {
     pub text: String,
     /// Instructions that were changed.
     pub changed: usize,
-    /// What was checked.
+    /// The report of the checks.
     pub report: Report,
     /// Slots that had to stay, with the reason's name.
     pub dropped: Vec<((usize, usize), &'static str)>,
@@ -29,10 +29,10 @@ pub struct Checked {
     pub refused: Vec<(Bank, String)>,
 }
 
-/// The most often that slots are taken back and the rest is judged again.
+/// The most times that a plan is changed and checked again.
 const ROUNDS: usize = 12;
 
-/// A judge's other failures: of the machine, or of the input.
+/// A failed check as the command's failure: of the rewrite, the machine or the input.
 #[must_use]
 pub fn of_judge(file: &str, e: &validate::Failure) -> Failure {
     match e {
@@ -51,16 +51,16 @@ pub fn of_judge(file: &str, e: &validate::Failure) -> Failure {
 /// [`Failure::unavailable`] with the kind that is missing.
 pub fn runs_here(features: Features, plan: &Plan) -> Result<(), Failure> {
     match plan.homes.values().map(|home| home.bank()).find(|bank| !features.includes(needs(*bank))) {
-        Some(bank) => Err(Failure::unavailable(format!(
-            "no {bank} homes on this processor, so that nothing can be run"
-        ))
-        .help("choose another --home")),
+        Some(bank) => {
+            Err(Failure::unavailable(format!("no {bank} homes on this processor, so nothing can be run"))
+                .help("choose another --home"))
+        }
         None => Ok(()),
     }
 }
 
-/// Moves everything that is wished, and takes back what something speaks against, until nothing does. Where that is the home and not a
-/// slot, the next kind of home is tried. `None` if nothing is left to move.
+/// Moves every slot that `wish` asks for, and takes back those that a check refuses, until none is refused. Where the home is at fault
+/// and not a slot, the next kind of home is tried. `None` if nothing is left to move.
 ///
 /// # Errors
 /// [`Failure`]: a text that cannot be rewritten, a machine that cannot run it, or objections without end.
@@ -74,10 +74,10 @@ pub fn settle(
     let mut wish = wish.clone();
     let (mut dropped, mut refused_homes) = (Vec::new(), Vec::new());
     let file = &analysis.program.file;
-    // Found quickly, and judged in full when nothing more is found.
+    // Checked quickly at first, and in full once that finds nothing.
     let quick = Options { inputs: options.inputs.min(4), traced: 1, go_on: true, ..options.clone() };
     let mut whole = false;
-    // Without runs, what was refused is the answer.
+    // Without runs, the refusal is the answer.
     let mut last = None;
     for _ in 0..ROUNDS {
         let plan = plan::plan(analysis, &wish);
@@ -135,7 +135,5 @@ pub fn settle(
             }
         }
     }
-    Err(Failure::refused(format!(
-        "{file}: after {ROUNDS} rounds something still speaks against moving slots"
-    )))
+    Err(Failure::refused(format!("{file}: after {ROUNDS} rounds a check still refuses to move slots")))
 }

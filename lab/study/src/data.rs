@@ -1,8 +1,9 @@
 //! Studies that are data: a folder with `study.toml` and `study.md` that races what exists.
 //!
-//! `study.toml` has the question, `[quick]` and `[full]` (seconds for all races, launches that each is spread over), and one `[[race]]`
-//! or more: `subject` is a path or a pattern as `bench` takes it, `baseline` the variants of which the first that is here is taken,
-//! `variants` those that are raced against it (`"*"`: every one; `"backends"`: ours; `"threads"`: ours on several threads). Anything else in the file is the template's, as `asked`.
+//! `study.toml` has the question, `[quick]` and `[full]` (seconds for all races, launches that each is spread over), and one `[[race]]` or
+//! more. `subject` is a path or a pattern as `bench` takes it. `baseline` lists variants, of which the first that can run here is taken.
+//! `variants` are raced against it (`"*"`: every one; `"backends"`: ours; `"threads"`: ours on several threads). The template sees
+//! everything else in the file as `asked`.
 //!
 //! `study.md` is a template; `Page` lists the names that it may use.
 #![forbid(unsafe_code)]
@@ -69,13 +70,13 @@ struct Page {
     rows: Vec<serde_json::Value>,
     /// Contestants that cannot run here, and why.
     not_here: Vec<String>,
-    /// What must be said of the run.
+    /// Remarks on the run.
     remarks: Vec<String>,
 }
 
-/// What stands for every backend of the primitive, among a race's variants.
+/// Among a race's variants: every backend of the primitive.
 const BACKENDS: &str = "backends";
-/// What stands for every backend on several threads.
+/// The same on several threads.
 const THREADS: &str = "threads";
 
 /// Whether this is a study that needs no code of its own.
@@ -83,9 +84,8 @@ pub fn is_one(study: &Study) -> bool {
     study.table.contains_key("race")
 }
 
-/// The races that a `[[race]]` comes to here, and the names of which no subject knows a variant: other people's without `--peers`, or
-/// misspelt ones. There is no race for a subject of which no baseline or no variant can run. `own`: subjects of the study's own, among which it
-/// looks too.
+/// The races that a `[[race]]` selects here, and the names that no subject has as a variant: peers' without `--peers`, or misspelt ones. A
+/// subject needs a baseline and a variant that can run. `own`: the study's own subjects, which are searched too.
 ///
 /// # Errors
 /// Where no subject matches: a sentence saying so.

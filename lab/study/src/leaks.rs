@@ -8,16 +8,14 @@ use lanework_suite::leaks::{self, Children, Evidence, Request, TimingOrder};
 
 use crate::{Failure, Session};
 
-/// Refuses where nothing can be judged.
+/// Refuses builds in which leaks cannot be checked.
 ///
 /// # Errors
 /// [`Failure::unavailable`] in a build with debug assertions.
 pub fn optimised() -> Result<(), Failure> {
     if cfg!(debug_assertions) {
-        return Err(Failure::unavailable(
-            "debug assertions branch on secrets, so that leaks cannot be judged",
-        )
-        .help("use an optimised build, `cargo run --release`"));
+        return Err(Failure::unavailable("debug assertions branch on secrets, so leaks cannot be checked")
+            .help("use an optimised build, `cargo run --release`"));
     }
     Ok(())
 }
@@ -50,7 +48,7 @@ pub fn gather(
     }))
 }
 
-/// A row for people.
+/// A row as text.
 #[must_use]
 pub fn line(row: &Row) -> String {
     let Row { what, backend, means, finding, extent, suspicion, .. } = row;
@@ -59,7 +57,7 @@ pub fn line(row: &Row) -> String {
     format!("{:7} {means:12} {backend:10} {what}: {}", finding.word(), said.join("; "))
 }
 
-/// A planted leak for people.
+/// A planted leak as text.
 #[must_use]
 pub fn planted(row: &PlantedRow) -> String {
     let word = match (row.sound, row.right) {

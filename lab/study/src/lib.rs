@@ -69,7 +69,7 @@ impl Entry {
 /// Runs one process of a workload and prints what ran.
 pub type Work = fn(&Session, &Workload) -> Result<Outcome, Failure>;
 
-/// What `lanework study` was asked for.
+/// What the user gave `lanework study`.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Enough runs for publishing.
@@ -96,7 +96,7 @@ pub struct Workload {
 pub struct Found {
     /// What was measured.
     pub record: Record,
-    /// What the template names.
+    /// The values that the template may name.
     pub page: serde_json::Value,
     /// The same as data, which the record keeps; null where the rows say all.
     pub findings: serde_json::Value,

@@ -14,9 +14,9 @@ pub enum Outcome {
     Yes,
     /// Well-formed but refused: exit code 1.
     No,
-    /// Said in full already, and some of the input was malformed: exit code 2.
+    /// Reported in full already, with some of the input malformed: exit code 2.
     Malformed,
-    /// Said in full already, and the machine lacks what was asked for: exit code 3.
+    /// Reported in full already, and the machine lacks what was asked for: exit code 3.
     Unavailable,
 }
 
@@ -39,7 +39,7 @@ impl Outcome {
     }
 }
 
-/// What is wrong, and what to do about it, as the command tells people: `error: <what>`, and below it `help: <remedy>`.
+/// What is wrong, and what to do about it, as the command prints it: `error: <what>`, and below it `help: <remedy>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     what: String,
@@ -94,7 +94,7 @@ impl Message {
 
     /// Prints it on standard error: `error` or `warning` is its level.
     pub fn print(&self, level: &str) {
-        // The stream need not be there.
+        // The stream may be closed.
         let _ = writeln!(std::io::stderr(), "{}", self.text(level));
     }
 
@@ -108,7 +108,7 @@ impl Message {
     }
 }
 
-/// Why a command could not do what it was asked to.
+/// Why a command failed.
 #[derive(Clone, Debug)]
 pub struct Failure {
     kind: Kind,
@@ -202,7 +202,7 @@ impl Failure {
         if json {
             let mut object = self.message.json("error");
             object["exit"] = self.code().into();
-            // Neither stream need be there, and the exit code says it all the same.
+            // Either stream may be closed; the exit code is the same.
             let _ = if self.beside_data {
                 writeln!(std::io::stderr(), "{object}")
             } else {

@@ -1,4 +1,4 @@
-//! Processes that say what ran, and other builds of this command.
+//! Processes that report what ran, and other builds of this command.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub fn other_build(profile: &str) -> Option<PathBuf> {
     there.is_file().then_some(there)
 }
 
-/// Runs a program once, and reads what it says of itself.
+/// Runs a program once, and parses the JSON that it prints.
 ///
 /// # Errors
 /// A sentence naming the program, where it cannot be run, fails or prints anything else.

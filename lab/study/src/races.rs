@@ -95,7 +95,7 @@ pub fn race_all(session: &Session, name: &str, races: &[Race], effort: &Effort) 
         if !race.challengers.is_empty() {
             arguments.extend(["--only".to_owned(), race.challengers.join(",")]);
         }
-        // Operations of one parameter set stand behind one gate; it is passed once.
+        // Operations of one parameter set share one gate; it is passed once.
         let set = race.subject.rsplit_once('/').map_or(race.subject.as_str(), |(set, _)| set);
         let known = gates.get(set).cloned().unwrap_or_default();
         let first = known.is_empty();

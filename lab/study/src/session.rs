@@ -27,7 +27,7 @@ impl Session {
         }
     }
 
-    /// Prints a line for people beside what is printed as the result; nothing under `--json`.
+    /// Prints a line for people beside the result; nothing under `--json`.
     pub fn note(&self, line: impl std::fmt::Display) {
         if !self.json {
             // A closed stream does not stop the work.
@@ -49,7 +49,7 @@ impl Session {
         self.bar(length, template, what)
     }
 
-    /// The same for very many steps, whose speed stands in the message.
+    /// The same for very many steps, whose speed is in the message.
     pub fn progress_counted(&self, length: u64, what: &str) -> ProgressBar {
         self.bar(Some(length), "{prefix} [{bar:30}] {human_pos}/{human_len} {msg}", what)
     }

@@ -12,9 +12,9 @@ use crate::Failure;
 /// Where a function's spilled values live best.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spill {
-    /// By slot, those that leave the stack; none if all stay.
+    /// The homes of slots that leave the stack; empty if all stay.
     pub homes: BTreeMap<String, String>,
-    /// The time as it was in the time as it will be.
+    /// The old time divided by the new.
     pub ratio: f64,
 }
 
@@ -28,5 +28,5 @@ impl Spill {
     }
 }
 
-/// Puts what was found of functions, by their keys, into this machine's profile. Returns where that lies.
+/// Puts the findings about functions, by their keys, into this machine's profile. Returns the profile's path.
 pub type Keep = fn(&Context, BTreeMap<String, Spill>) -> Result<PathBuf, Failure>;

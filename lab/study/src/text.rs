@@ -3,16 +3,16 @@
 
 use std::path::Path;
 
-/// Characters of a text that a message repeats.
+/// The most characters of a text that a message repeats.
 const MOST: usize = 60;
 
-/// A text as a message repeats it: escaped, and of a long text only the beginning and its length.
+/// A text as a message repeats it: escaped, and a long text cut to its beginning and its length.
 #[must_use]
 pub fn echoed(text: &str) -> String {
     cut(text, MOST)
 }
 
-/// The same with at most so many characters.
+/// The same with at most `most` characters.
 #[must_use]
 pub fn cut(text: &str, most: usize) -> String {
     let mut out: String = text.chars().take(most).flat_map(harmless).collect();

@@ -1,4 +1,4 @@
-//! Which devices a run may use: an axis of its own beside backends and threads.
+//! Which devices a run may use: an axis of its own besides backends and threads.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -7,20 +7,20 @@ use core::str::FromStr;
 use lanework_cpu::Unavailable;
 use lanework_cuda::Device;
 
-/// The name under which CUDA stands in tables, and can be forced and required like a backend.
+/// CUDA's name in tables; it can be forced and required like a backend.
 pub const CUDA: &str = "cuda";
 
-/// The devices for what can run on one.
+/// The devices for operations that can run on one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceChoice {
-    /// Not named: checks take those that there are, jobs take none.
+    /// Not given: checks take all devices, jobs take none.
     #[default]
     Unasked,
     /// No device, the CPU alone.
     None,
-    /// The CUDA devices of these numbers; all that there are if there is no number.
+    /// The CUDA devices of these numbers; all devices if there is no number.
     Cuda(Vec<u32>),
-    /// So many emulated ones, for development: their times mean nothing.
+    /// This many emulated devices, for development: their times mean nothing.
     Emulated(usize),
 }
 
@@ -52,7 +52,7 @@ impl FromStr for DeviceChoice {
         let mut once = numbers.clone();
         once.sort_unstable();
         once.dedup();
-        // Each device has one place in a list: twice the same would share nothing out.
+        // Each device has one place in a list: naming one twice would share nothing out.
         if once.len() == numbers.len() { Ok(DeviceChoice::Cuda(numbers)) } else { Err(wrong()) }
     }
 }
@@ -73,7 +73,7 @@ impl fmt::Display for DeviceChoice {
 }
 
 impl DeviceChoice {
-    /// Whether a device was asked for, so that to go on without one would be wrong.
+    /// Whether a device was asked for, so that going on without one would be wrong.
     #[must_use]
     pub fn is_asked(&self) -> bool {
         matches!(self, DeviceChoice::Cuda(_) | DeviceChoice::Emulated(_))
@@ -88,7 +88,7 @@ impl DeviceChoice {
         }
     }
 
-    /// What variants on these devices are called.
+    /// The name of variants on these devices.
     #[must_use]
     pub fn name(&self) -> &'static str {
         if matches!(self, DeviceChoice::Emulated(_)) { "emulated" } else { CUDA }
@@ -97,7 +97,7 @@ impl DeviceChoice {
     /// Opens them.
     ///
     /// # Errors
-    /// What is not there and why; with [`DeviceChoice::None`] that none is to be used.
+    /// The missing device and why; [`DeviceChoice::None`] always fails.
     pub fn open(&self) -> Result<Vec<Device>, Unavailable> {
         let missing = |why: String| Unavailable { what: self.name().to_owned(), why };
         let numbers = match self {
@@ -123,8 +123,8 @@ impl DeviceChoice {
 fn emulated(count: usize) -> Result<Vec<Device>, String> {
     use lanework_cuda::Emulation;
 
-    // Each with another memory, so that a profile can tell them apart, and with what was left in it, as a driver gives it out; and with as much
-    // shared memory as sm_90 has, so that every form of a kernel runs.
+    // Each has another size of memory, so that a profile can tell them apart. Freed memory keeps its content, as a driver gives it out.
+    // Shared memory is sm_90's, so that every form of a kernel runs.
     let how = |i: usize| Emulation {
         memory: (1 << 30) - ((i as u64) << 20),
         recycles: true,
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn what_is_not_to_be_used_is_not_opened() {
         assert!(DeviceChoice::None.open().is_err_and(|u| u.why.contains("--device none")));
-        // No machine has so many.
+        // No machine has that many.
         assert!(DeviceChoice::Cuda(vec![4_000_000]).open().is_err());
         assert_eq!(DeviceChoice::Emulated(2).open().is_ok(), cfg!(feature = "emulated"));
     }

@@ -119,7 +119,7 @@ fn leads<'a>(sources: &'a Sources, module: &str, path: &[&str]) -> Vec<&'a str> 
     starts.into_iter().filter_map(deepest).filter(|at| !at.is_empty()).collect()
 }
 
-/// What begins in a file's first column, each with its attributes and comments.
+/// The items that begin in a file's first column, each with its attributes and comments.
 fn items(text: &str) -> Vec<&str> {
     let (mut starts, mut open, mut at) = (vec![0], true, 0);
     for line in text.split_inclusive('\n') {
@@ -136,7 +136,7 @@ fn items(text: &str) -> Vec<&str> {
     starts.windows(2).map(|ends| &text[ends[0]..ends[1]]).collect()
 }
 
-/// What an item is reached by; nothing if it is whenever its file is.
+/// The names that reach an item; none if it is reached whenever its file is.
 fn names(item: &str) -> Vec<&str> {
     const KINDS: [&str; 8] = ["enum", "fn", "mod", "static", "struct", "trait", "type", "union"];
     let code = item.lines().skip_while(|line| !line.starts_with(|c: char| c.is_alphabetic()));
@@ -147,7 +147,7 @@ fn names(item: &str) -> Vec<&str> {
         code.drain(..=end);
     }
     match code[..] {
-        // An import names what it gives others, or another name. The rest is the item's own.
+        // A visible import is reached by all its names, a private one by a new name. Other items have their own.
         ["use", ..] if visible => {
             code.iter().filter(|t| is_word(t) && !["crate", "self", "super"].contains(t)).copied().collect()
         }

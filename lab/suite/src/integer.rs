@@ -1,6 +1,6 @@
 //! The GCDs under the delay function: their backends and checks.
 //!
-//! They have no subjects: a loop over one operation tells little of what it costs inside a squaring. What races is the
+//! They have no subjects: a loop over one operation says little about its cost inside a squaring. The race is over the
 //! delay function.
 #![forbid(unsafe_code)]
 

@@ -90,7 +90,7 @@ impl Job {
         }
     }
 
-    /// How far `other` is from this job by size: a ratio, 1 at the same size; nothing if it is another operation.
+    /// How far `other` is from this job by size: a ratio, 1 at the same size; `None` if it is another operation.
     #[must_use]
     pub fn distance(self, other: Job) -> Option<f64> {
         let ratio = |x: usize, y: usize| x.max(y).max(1) as f64 / x.min(y).max(1) as f64;

@@ -47,7 +47,7 @@ pub fn summarise<'a>(rows: impl Iterator<Item = &'a ResultRow>) -> Option<Findin
     let ratio = (told.iter().map(|r| r.ratio.ln()).sum::<f64>() / told.len().max(1) as f64).exp();
     let faster = told.iter().filter(|r| r.verdict == Verdict::Faster).count();
     let lane = if 2 * told.len() <= races || (faster > 0 && faster < told.len()) {
-        // The median, for one race that was disturbed does not speak for the machine.
+        // The median: one disturbed race does not speak for the machine.
         let mut detectable: Vec<f64> = rows.iter().map(|r| r.detectable).collect();
         detectable.sort_by(f64::total_cmp);
         let lane = Lane::CannotTell { detectable: detectable[races / 2] };

@@ -19,14 +19,14 @@ use crate::{Context, selects};
 pub use lanework_leakage::evidence;
 pub use lanework_leakage::timing::Again as TimingOrder;
 
-/// What is judged where nothing is named: all of Magma, and MAYO's first set.
+/// What is checked by default: all of Magma, and MAYO's first set.
 pub const USUAL: [&str; 2] = ["mayo/round3/mayo1", "magma"];
 
-/// What has no secrets, and why.
+/// Primitives without secrets, and why.
 const PUBLIC: [(&str, &str); 2] =
     [("vdf", "all numbers of the delay function are public"), ("integer", "so are its integers")];
 
-/// What to judge, and how long.
+/// What to check, and for how long.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// A path's first components; the usual for "".
@@ -62,7 +62,7 @@ pub enum Evidence {
     Planted(PlantedRow),
 }
 
-/// What evidence needs other processes for.
+/// Evidence that needs other processes.
 pub struct Children<'a> {
     /// Runs [`under_memcheck`] under valgrind, and gives its standard error.
     pub valgrind: &'a dyn Fn() -> Result<String, NotRun>,
@@ -76,7 +76,7 @@ impl core::fmt::Debug for Children<'_> {
     }
 }
 
-/// Gathers the evidence that was asked for, telling `progress` of each piece.
+/// Gathers the evidence that was asked for, and reports each piece to `progress`.
 pub fn gather(
     context: &Context,
     request: &Request,
@@ -141,19 +141,19 @@ pub fn gather(
     all
 }
 
-/// What there is to judge: paths with the operations, or with backends that are not here.
+/// What there is to check: paths with the operations, or with the backends that are missing here.
 fn subjects(context: &Context, wanted: &dyn Fn(&str) -> bool) -> Vec<(String, Result<Subject, Unavailable>)> {
     let mut all = lanework_mayo::internals::leaks::subjects(&context.cpu, wanted);
     all.extend(lanework_magma::internals::leaks::subjects(&context.cpu, wanted));
     all
 }
 
-/// Whether `what` names anything that [`gather`] has a row for by these means: valgrind judges operations of its own.
+/// Whether `what` names anything that [`gather`] has a row for by these means: valgrind checks operations of its own.
 #[must_use]
 pub fn any(context: &Context, what: &str, means: &[Means]) -> bool {
     let request = Request { what: what.to_owned(), means: Vec::new(), time: None, seed: 0 };
     let met = core::cell::Cell::new(PUBLIC.iter().any(|(path, _)| what.is_empty() || selects(what, path)));
-    // Every path is asked after, and none is made ready.
+    // Every path is looked at, and none is prepared.
     let asked = |path: &str| {
         met.set(met.get() || request.wants(path));
         false
@@ -168,7 +168,7 @@ pub fn any(context: &Context, what: &str, means: &[Means]) -> bool {
     met.get()
 }
 
-/// What a child does that was asked for one series of timings, and what it prints.
+/// One series of timings in a child process: returns what it prints.
 ///
 /// # Errors
 /// In words, where there is no such operation or planted leak.
@@ -189,7 +189,7 @@ fn row(what: String, backend: &str, means: Means, finding: Finding) -> Row {
     }
 }
 
-/// A required backend that is not there must not pass unseen.
+/// A required backend that is not there must not pass unnoticed.
 fn required(context: &Context, mut row: Row) -> Row {
     let mayo = lanework_mayo::internals::BACKENDS.iter().map(|b| (b.name(), b.get(&context.cpu).is_ok()));
     let magma = lanework_magma::backend::BACKENDS.iter().map(|b| (b.name(), b.get(&context.cpu).is_ok()));
@@ -216,7 +216,7 @@ fn headline(plant: &Plant) -> String {
 pub fn under_memcheck(context: &Context, what: &str) {
     let request = Request { what: what.to_owned(), means: Vec::new(), time: None, seed: 0 };
     for plant in for_memcheck() {
-        // Of the heap, so that the compiler does not know what is in there.
+        // On the heap, so that the compiler does not know the content.
         let secret = std::hint::black_box(vec![0x5a; 16]);
         make_secret(&secret);
         observe(&headline(&plant), || (plant.run)(std::hint::black_box(&secret)));
@@ -228,7 +228,7 @@ pub fn under_memcheck(context: &Context, what: &str) {
 
 /// Whether memcheck found each planted leak and named it.
 fn planted_under_memcheck(said: &str) -> Vec<PlantedRow> {
-    // Divisions are none of memcheck's business.
+    // Memcheck does not check divisions.
     let judged = for_memcheck().filter(|plant| plant.gives != Gives::Division && plants::runs(plant.tier));
     let judge = |plant: Plant| {
         let sound = plant.gives == Gives::Nothing;
@@ -249,9 +249,9 @@ fn planted_under_memcheck(said: &str) -> Vec<PlantedRow> {
 /// Runs this program's hidden command, and gives its standard output.
 ///
 /// # Errors
-/// In words: there is no such file, or what it said when it failed.
+/// In words: why this program cannot be run, or its own error.
 pub fn run_again(arguments: &[String]) -> Result<String, String> {
-    let this = std::env::current_exe().map_err(|e| format!("this program has no file: {e}"))?;
+    let this = std::env::current_exe().map_err(|e| format!("cannot find this program's file: {e}"))?;
     let done = std::process::Command::new(this).args(arguments).stdin(Stdio::null()).output();
     let done = done.map_err(|e| format!("a process for a second series could not be started: {e}"))?;
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -264,10 +264,10 @@ pub fn run_again(arguments: &[String]) -> Result<String, String> {
 /// Runs this program's hidden command under valgrind.
 ///
 /// # Errors
-/// [`NotRun`]; where this program's own file cannot be found too.
+/// [`NotRun`], also where this program's own file cannot be found.
 pub fn run_under_valgrind(arguments: &[String]) -> Result<String, NotRun> {
-    let this =
-        std::env::current_exe().map_err(|e| NotRun::Failed(format!("this program has no file: {e}")))?;
+    let this = std::env::current_exe()
+        .map_err(|e| NotRun::Failed(format!("cannot find this program's file: {e}")))?;
     valgrind::run(&this, arguments).map(|(said, _)| said)
 }
 

@@ -1,6 +1,6 @@
 //! What the laboratory races: one file per primitive, with its inputs, gates, backends and peers.
 //!
-//! The laboratory knows no cryptography and the primitives know no laboratory; this crate introduces them. A subject's
+//! The laboratory contains no cryptography and the primitives no laboratory; this crate joins them. A subject's
 //! path is `<primitive>/<parameters>/<operation>`, a variant is `<backend>[+threads=N]` or a peer's name.
 #![forbid(unsafe_code)]
 
@@ -30,13 +30,13 @@ pub mod vdf;
 /// What every subject is built from: the processor as it may be used, and where the peers are.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// The CPU less what is masked.
+    /// The CPU without its masked features.
     pub cpu: Cpu,
     /// Forced and required backends.
     pub settings: Settings,
     /// The directory of the peers' shared libraries; `None` races no peer.
     pub peers: Option<PathBuf>,
-    /// A newer gost-engine that somebody built, instead of the one among the peers.
+    /// A newer gost-engine that was built elsewhere, instead of the one among the peers.
     pub gost_engine: Option<PathBuf>,
     /// The devices that may be used.
     pub device: DeviceChoice,
@@ -96,10 +96,10 @@ impl fmt::Display for Unknown {
 
 impl core::error::Error for Unknown {}
 
-/// Whether every forced backend is one that there is, be it available here or not.
+/// Checks that every forced backend exists, available here or not.
 ///
 /// # Errors
-/// [`Unknown`], naming the primitive or the backend that no machine has, and those that there are.
+/// [`Unknown`], naming the primitive or backend that does not exist, and those that do.
 pub fn known(settings: &Settings) -> Result<(), Unknown> {
     let primitives = primitives();
     for (primitive, backend) in settings.forced() {
@@ -111,7 +111,7 @@ pub fn known(settings: &Settings) -> Result<(), Unknown> {
                 known: primitives.iter().map(|(name, _)| *name).collect(),
             });
         }
-        // Primitives share names: each is told once.
+        // Primitives share names: each is listed once.
         let mut names: Vec<&str> = Vec::new();
         for name in tables.flat_map(|(_, names)| names.iter().copied()) {
             if !names.contains(&name) {
@@ -171,7 +171,7 @@ pub fn floor(row: &ResultRow, machine: &Machine) -> Option<f64> {
     magma::floor(row, machine).or_else(|| mayo::floor(row, machine)).or_else(|| vdf::floor(row, machine))
 }
 
-/// Runs the checks of the primitives that `pattern` names (all of them for ""), telling `progress` of each row.
+/// Runs the checks of the primitives that `pattern` names (all of them for ""), and reports each row to `progress`.
 pub fn check(
     context: &Context,
     pattern: &str,
@@ -182,8 +182,8 @@ pub fn check(
     rows.extend(magma::check(context, pattern, depth, progress));
     rows.extend(integer::check(context, pattern, depth, progress));
     rows.extend(vdf::check(context, pattern, depth, progress));
-    // A required name that no table has must not pass unseen, be it misspelt or gone. One that only another primitive
-    // has is none of this check's business.
+    // A required name that no table has must not pass unnoticed, whether misspelt or removed. A name that only another primitive
+    // has is left to that primitive's check.
     let tables = primitives();
     for name in context.settings.required() {
         if !rows.is_empty() && !tables.iter().any(|(_, names)| names.contains(&name.as_str())) {
@@ -221,7 +221,7 @@ pub fn skipped(what: &str, unavailable: &lanework_cpu::Unavailable) -> GateRow {
     row(lanework_cpu::check::Row::unavailable(what, unavailable))
 }
 
-/// The same, failed if the backend is required.
+/// The same row, failed if the backend is required.
 fn missing(context: &Context, what: &str, unavailable: &lanework_cpu::Unavailable) -> GateRow {
     let mut row = skipped(what, unavailable);
     if context.settings.requires(&unavailable.what) {
@@ -231,7 +231,7 @@ fn missing(context: &Context, what: &str, unavailable: &lanework_cpu::Unavailabl
     row
 }
 
-/// The rows that `each` hands over, named after the primitive and told as they come; none if the pattern means another.
+/// The rows that `each` hands over, named after the primitive and reported as they come; none if the pattern selects others.
 pub(crate) fn checked(
     primitive: &str,
     pattern: &str,

@@ -1,9 +1,9 @@
 //! Magma and GOST 28147-89 as subjects: `magma/ctr/16384` and its siblings; sizes are bytes, batches `MESSAGESxBYTES`.
 //!
 //! A unit of work is one message, or one batch. Texts are random bytes, so that table-driven peers meet the cache as they do in
-//! use, and go from one buffer into another, as peers want it; variants with `+threads` and batches work in place, as their
-//! calls do. Keys are ready before timing where there is one for all, since that is how it is used; in a batch every message
-//! has a key of its own: ours are ready, and a peer puts them into its one context in turn by its cheapest way.
+//! use. They go from one buffer into another, as peers require; variants with `+threads` and batches work in place, as their
+//! calls do. A key that serves all messages is ready before timing, as in use. In a batch every message has a key of its own:
+//! ours are ready, and a peer puts them into its one context in turn by its cheapest way.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::{Cpu, Select, Threads};

@@ -243,7 +243,7 @@ pub fn check(
         #[cfg(feature = "peers")]
         peers::gate_rows(context, params).into_iter().for_each(&mut push);
     }
-    // Last of all: a device that fails one of its other forms is of no use for anything that would come after.
+    // Last of all: a device that fails one of its other forms is of no use for later checks.
     if let Some(Ok(fleet)) = &devices {
         for params in Params::all().filter(|p| pattern.is_empty() || selects(pattern, &place(p))) {
             cuda::check_forms(fleet, params, depth, &mut push);
@@ -258,8 +258,8 @@ struct Inputs {
     public: PublicKey,
     keys: Vec<SecretKey>,
     messages: Vec<[u8; 32]>,
-    /// What makes the inputs: the fastest backend here, whichever races, for all make the same bytes (the gate has
-    /// seen to that) and a slow one would spend a short race's time on preparing it.
+    /// What makes the inputs: the fastest backend here, whichever races. All make the same bytes (the gate has checked that),
+    /// and a slow one would spend a short race's time on preparing it.
     maker: Engine,
 }
 
@@ -304,7 +304,7 @@ impl TryRng for Filler {
     }
 }
 
-// The library asks for a cryptographic generator by type; what is made with this one is thrown away.
+// The library requires a cryptographic generator by type; what this one makes is thrown away.
 impl TryCryptoRng for Filler {}
 
 impl Inputs {
@@ -401,13 +401,13 @@ fn one_by_one(
     })
 }
 
-/// The same operation through the batch calls, so many items at a time on a pool of so many threads that outlives the samples.
+/// The same operation through the batch calls, `items` at a time on a pool of `threads` that outlives the samples.
 ///
 /// # Errors
 /// Where the pool cannot be made.
 ///
 /// # Panics
-/// The work does, where a batch is not as it must be.
+/// The work panics where a batch's result is wrong.
 pub fn in_batches(
     engine: Engine,
     maker: Engine,

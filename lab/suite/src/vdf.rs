@@ -68,7 +68,7 @@ impl Operation {
         }
     }
 
-    /// What there is one of in a unit of work.
+    /// The name of units of work.
     const fn counted(self) -> &'static str {
         match self {
             Operation::Square | Operation::Prove => "squarings",
@@ -149,7 +149,7 @@ fn engine(cpu: &Cpu, name: &str) -> Result<Engine, Unavailable> {
 /// A chain from the generator of the discriminant of chiavdf's own benchmark.
 ///
 /// # Errors
-/// None that could be met: its constants are checked by tests.
+/// None in practice: tests check its constants.
 pub fn chain(engine: Engine) -> Result<Chain, Unavailable> {
     let d = Discriminant::new(&known::number(known::SQUARINGS_D)).map_err(failed)?;
     Chain::new(d.on(engine), &generator(&d)?).map_err(failed)
@@ -177,7 +177,7 @@ fn published(engine: Engine) -> Result<Vec<(Discriminant, Record)>, Unavailable>
         .collect()
 }
 
-/// The proof of so many squarings, from the challenge on: what chiavdf's `prove` does.
+/// The proof of `iterations` squarings, from the challenge on: what chiavdf's `prove` does.
 fn prove(engine: Engine, challenge: &[u8], iterations: u64, threads: usize) -> Result<Vec<u8>, Unavailable> {
     let d = Discriminant::from_seed_on(engine, challenge, BITS).map_err(failed)?;
     let x = generator(&d)?;

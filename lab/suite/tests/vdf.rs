@@ -33,7 +33,7 @@ fn next(state: &mut u64) -> u64 {
     z ^ z >> 31
 }
 
-/// A seed that is new in each run and printed, so that a failure can be had again.
+/// A seed that is new in each run and printed, so that a failure can be repeated.
 fn seed() -> u64 {
     let seed = std::env::var("LANEWORK_SEED").ok().and_then(|s| s.parse().ok());
     let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));

@@ -13,7 +13,7 @@ use super::store;
 /// The sources and the tools that build them.
 pub(super) struct Tree {
     root: PathBuf,
-    /// Where cargo builds; what is built is kept there too.
+    /// Where cargo builds, and where builds are kept.
     target: PathBuf,
     /// The compiler's host, which every build is for.
     host: String,
@@ -25,7 +25,7 @@ pub(super) struct Tree {
 /// Why there is no such build.
 pub(super) type Why = String;
 
-/// What a tool prints, if it ends well.
+/// What a tool prints, if it succeeds.
 fn said(tool: &str, arguments: &[&str], folder: &Path) -> Result<String, Why> {
     let out = Command::new(tool)
         .args(arguments)
@@ -65,7 +65,7 @@ fn sources() -> Result<PathBuf, Why> {
     })
 }
 
-/// Where builds are kept: as asked for, else below cargo's own target folder, which repositories ignore.
+/// Where builds are kept: the given folder, else below cargo's own target folder, which repositories ignore.
 pub(super) fn folder(asked: Option<&Path>) -> Result<PathBuf, Why> {
     if let Some(folder) = asked {
         return std::path::absolute(folder)
@@ -76,7 +76,7 @@ pub(super) fn folder(asked: Option<&Path>) -> Result<PathBuf, Why> {
     Ok(target.join("codegen-flags"))
 }
 
-/// What is instrumented, or guided by what that gave.
+/// Whether a build is instrumented, or guided by a profile.
 enum Profile<'a> {
     None,
     Made(&'a Path),
@@ -94,8 +94,8 @@ fn rustflags(flags: &Flags, profile: &Profile<'_>) -> Vec<String> {
     cpu.chain(guided).collect()
 }
 
-/// The name of cargo's profile for a build. Those that differ in nothing but cargo's own settings share one, and with it all that these
-/// settings leave alone, macros and build scripts among it; the compiler's own flags get a folder of their own.
+/// The name of cargo's profile for a build. Builds that differ only in cargo's own settings share one, and with it all that these settings
+/// do not affect, such as macros and build scripts. The compiler's own flags get a folder of their own.
 fn profile(flags: &Flags) -> String {
     let plain = flags.target_cpu.is_none() && !flags.pgo;
     if plain { "flags".to_owned() } else { format!("flags-{}", flags.name) }
@@ -150,7 +150,7 @@ pub(super) fn made_by(flags: &Flags) -> String {
 }
 
 impl Tree {
-    /// The sources around the folder where this runs, or around this command, to be built below `target`.
+    /// The sources around the current folder, or around this command, to be built below `target`.
     pub(super) fn find(target: PathBuf) -> Result<Tree, Why> {
         let root = sources()?;
         said("cargo", &["--version"], &root)?;
@@ -164,7 +164,7 @@ impl Tree {
         Ok(Tree { target, host, llvm: llvm_version(&version), sysroot, root })
     }
 
-    /// Runs cargo; an executable, or the end of what cargo said.
+    /// Runs cargo: an executable, or the end of cargo's output.
     fn cargo(&self, flags: &Flags, profile: &str, guided: &Profile<'_>) -> Result<PathBuf, Why> {
         let out = Command::new("cargo")
             .args(arguments(flags, profile, &self.host, &self.target))
@@ -182,7 +182,7 @@ impl Tree {
         Ok(self.target.join(&self.host).join(profile).join("lanework"))
     }
 
-    /// The build, made now if its sources have changed, and kept. `training` is what an instrumented one runs: arguments of one process each.
+    /// The build, made now if its sources have changed, and kept. `training`: arguments of each process of an instrumented build.
     pub(super) fn build(&self, flags: &Flags, training: &[Vec<String>]) -> Result<PathBuf, Why> {
         let profile = profile(flags);
         let keep = |made: PathBuf| store::keep(&self.target, &flags.name, &made);
@@ -193,7 +193,7 @@ impl Tree {
         let folder = self.target.join("profiles").join(&flags.name);
         fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", lanework_study::text::shown(&folder)))?;
         let instrumented = self.cargo(flags, &format!("{profile}-train"), &Profile::Made(&folder))?;
-        // Cargo looks at flags and not into the files that they name: another profile needs another name.
+        // Cargo compares flags and not the files that they name: another profile needs another name.
         let stamp = fs::metadata(&instrumented)
             .and_then(|m| m.modified())
             .ok()
@@ -228,7 +228,7 @@ impl Tree {
     }
 }
 
-/// Runs an instrumented build and merges what it counted.
+/// Runs an instrumented build and merges its counts.
 fn train(
     instrumented: &Path,
     training: &[Vec<String>],
@@ -252,7 +252,7 @@ fn train(
             .stdin(Stdio::null())
             .output()
             .map_err(|e| format!("the instrumented build cannot be run: {e}"))?;
-        // 3: beside the baseline there is nothing here to race. The others train.
+        // Exit code 3: nothing here races but the baseline. The other jobs train.
         if !out.status.success() && out.status.code() != Some(3) {
             return Err(format!("the instrumented build at {}: {}", arguments.join(" "), out.status));
         }

@@ -22,15 +22,15 @@ pub const ENTRY: Entry = Entry {
     ..Entry::new("codegen-flags", [include_str!("../study.toml"), include_str!("../study.md")], run)
 };
 
-/// Its own options.
+/// The study's own options.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "The study codegen-flags")]
 #[group(skip)]
 struct Own {
-    /// The folder of its builds.
+    /// Directory that holds the builds.
     #[arg(long, value_name = "DIR")]
     builds: Option<PathBuf>,
-    /// Race the builds in that folder, and make none.
+    /// Race the builds in that directory, and make none.
     #[arg(long)]
     as_built: bool,
     /// Make the builds, and time nothing.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::question::Question;
 use super::races::{Measured, tagged};
 
-/// What one build gave, over all backends and jobs.
+/// The results of one build, over all backends and jobs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Flag {
     pub(super) build: String,

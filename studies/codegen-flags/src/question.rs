@@ -1,4 +1,4 @@
-//! The study as data: builds, and what is raced in each mode.
+//! The study as data: builds, and the races of each mode.
 #![forbid(unsafe_code)]
 
 use lanework_race::stats::least_pairs;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Flags {
     pub(super) name: String,
-    /// How it is shown.
+    /// How tables show it.
     pub(super) what: String,
     pub(super) opt_level: Option<String>,
     pub(super) target_cpu: Option<String>,
@@ -23,7 +23,7 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    /// Names become names of cargo's profiles and of folders, and values parts of a command line.
+    /// The first fault in it: names become cargo profiles and folders, and values parts of a command line.
     fn fault(&self) -> Option<String> {
         let plain = |text: &str, more: &str| {
             !text.is_empty()

@@ -23,28 +23,28 @@ use super::build::{self, Tree};
 use super::question::{Flags, Mode, Question};
 use super::store;
 
-/// A build and what became of it.
+/// A build and its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Built {
     pub(super) name: String,
     pub(super) what: String,
     pub(super) made_by: String,
-    /// The executable's size; nothing where there is none.
+    /// The executable's size; `None` where there is none.
     pub(super) kib: Option<u64>,
 }
 
-/// All that was found. A row's `extra` says which build and which backend it is about.
+/// All that was found. A row's `extra` names its build and backend.
 pub(super) struct Measured {
     pub(super) record: Record,
     pub(super) builds: Vec<Built>,
 }
 
-/// How a backend in one of the builds is called in a record.
+/// The name in a record of a backend in one of the builds.
 fn label(backend: &str, build: &str) -> String {
     format!("{backend} at {build}")
 }
 
-/// What a worker of any build is told, to time one backend alone.
+/// The arguments for a worker of any build, to time one backend alone.
 fn orders(subject: &str, backend: &str) -> Vec<String> {
     ["__race", subject, "--baseline", backend].map(str::to_owned).to_vec()
 }
@@ -72,7 +72,7 @@ fn same_answers(name: &str, baseline: &[GateRow], other: &[GateRow]) -> Result<(
     }
 }
 
-/// The backends of a subject that the mode wants: those that can run here, and why others cannot.
+/// The backends of a subject that the mode selects: those that can run here, and why others cannot.
 fn backends(subject: &Subject, mode: &Mode) -> (Vec<String>, Vec<NotHere>) {
     let primitive = subject.path().split('/').next().unwrap_or_default();
     let known: Vec<&str> = lanework_suite::primitives()
@@ -99,9 +99,9 @@ fn backends(subject: &Subject, mode: &Mode) -> (Vec<String>, Vec<NotHere>) {
     (here, absent)
 }
 
-/// What is to be done about builds, and whether they are raced.
+/// What to do with builds, and whether to race them.
 pub(super) struct Wanted<'a> {
-    /// Where they are kept, if that was said.
+    /// The folder that keeps them, if given.
     pub(super) folder: Option<&'a Path>,
     /// They are there already.
     pub(super) as_built: bool,
@@ -109,7 +109,7 @@ pub(super) struct Wanted<'a> {
     pub(super) build_only: bool,
 }
 
-/// This command, where it is what the baseline's flags make. The quick form races it as it is, which saves a build.
+/// This command, if it was built with the baseline's flags. The quick form races it as it is, which saves a build.
 fn own(flags: &Flags) -> Option<PathBuf> {
     store::is_of(flags, &Build::ours()).ok()?;
     std::env::current_exe().ok()
@@ -118,7 +118,7 @@ fn own(flags: &Flags) -> Option<PathBuf> {
 /// Builds' files by their names.
 type Executables = Vec<(String, PathBuf)>;
 
-/// Makes the builds, or finds those that are kept: executables, and a row for each that was asked for.
+/// Makes the builds, or finds those that are kept: executables, and a row for each requested build.
 fn make(
     session: &Session,
     asked: &Question,
@@ -154,7 +154,7 @@ fn make(
             (None, Some(tree)) => tree.build(flags, &training),
             (None, None) => store::find(&folder, &flags.name),
         };
-        // What lies there need not be what its name says; and what cargo has made is asked all the same.
+        // A kept file need not be what its name says. A build that cargo just made is checked too.
         let made = made.and_then(|path| {
             let says = store::of_itself(&path)?;
             store::is_of(flags, &says)?;
@@ -199,7 +199,7 @@ fn make(
     Ok((found, rows))
 }
 
-/// What a reader must know of the builds' sources.
+/// What a reader must know about the builds' sources.
 fn remark(builds: &Build, own: &Build, kept: Option<&Path>) -> Vec<String> {
     let mut all = Vec::new();
     if let Some(folder) = kept {
@@ -253,12 +253,12 @@ fn admit(
     Ok(admitted)
 }
 
-/// What stands behind one gate: all operations of a parameter set.
+/// The operations that share a gate: all operations of a parameter set.
 fn set(subject: &str) -> String {
     subject.rsplit_once('/').map_or(subject, |(set, _)| set).to_owned()
 }
 
-/// Seconds that a process of a race takes beside what it measures: it starts, makes its inputs, and warms up.
+/// Seconds that a process of a race takes besides its measurement: it starts, makes its inputs, and warms up.
 fn start(build: &Path, orders: &[String], plan: &Plan) -> Result<f64, Failure> {
     let plan = Plan { budget_ns: 1_000_000, warm_up_ns: 3_000_000, ..plan.clone() };
     let begun = Instant::now();
@@ -307,7 +307,7 @@ pub(super) fn measure(
     let bar = session.progress(jobs.len() as u64, "checking");
     let mut behind: BTreeMap<String, Vec<Admitted>> = BTreeMap::new();
     for (subject, backend) in &jobs {
-        // Operations of one parameter set stand behind one gate; each build passes it once.
+        // Operations of one parameter set share one gate; each build passes it once.
         if let MapEntry::Vacant(gate) = behind.entry(set(subject)) {
             let admitted = admit(&builds, subject, backend, &plan)?;
             record.gate.extend(admitted.iter().zip(&builds).flat_map(|(build, (name, _))| {
@@ -350,14 +350,14 @@ pub(super) fn measure(
     Ok(Measured { record, builds: rows })
 }
 
-/// Says in a row of its own which build and backend it is about.
+/// Marks a row with its build and backend.
 pub(super) fn tag(row: &mut ResultRow, backend: &str) {
     let build = row.variant.rsplit(' ').next().unwrap_or_default().to_owned();
     row.extra.insert("build".to_owned(), build.into());
     row.extra.insert("of_backend".to_owned(), backend.into());
 }
 
-/// What [`tag`] said: the build and the backend.
+/// The build and the backend that [`tag`] marked.
 pub(super) fn tagged(row: &ResultRow) -> Option<(&str, &str)> {
     Some((row.extra.get("build")?.as_str()?, row.extra.get("of_backend")?.as_str()?))
 }

@@ -1,4 +1,4 @@
-//! Builds that lie in a folder, and what each says of itself.
+//! Builds in a folder, and what each reports about itself.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -16,7 +16,7 @@ pub(super) fn place(folder: &Path, name: &str) -> PathBuf {
     folder.join("bin").join(name)
 }
 
-/// A path as records show it: from here on where it lies below, for a record that is published need not tell whose machine it was.
+/// A path as records show it: relative to the current directory where possible, so that a published record does not identify the machine.
 pub(super) fn shown(path: &Path) -> String {
     let here = std::env::current_dir().ok();
     let below =
@@ -40,7 +40,7 @@ pub(super) fn find(folder: &Path, name: &str) -> Result<PathBuf, Why> {
     if kept.is_file() { Ok(kept) } else { Err(format!("{} is not there", shown(&kept))) }
 }
 
-/// How an executable says that it was built.
+/// How an executable reports that it was built.
 pub(super) fn of_itself(program: &Path) -> Result<Build, Why> {
     #[derive(Deserialize)]
     struct Doctor {
@@ -55,14 +55,14 @@ pub(super) fn of_itself(program: &Path) -> Result<Build, Why> {
         .stdin(Stdio::null())
         .output()
         .map_err(|e| format!("{} cannot be run: {e}", lanework_study::text::shown(program)))?;
-    // A forced backend that is not here is for the races to refuse; the object is printed all the same.
+    // The races refuse a forced backend that is not here; the object is printed all the same.
     let said: Doctor = serde_json::from_slice(&out.stdout).map_err(|e| {
         format!("{} does not say how it was built: {}: {e}", lanework_study::text::shown(program), out.status)
     })?;
     Ok(said.machine.build)
 }
 
-/// Whether an executable is the build that these flags ask for, as far as one can tell: link-time optimisation and codegen units
+/// Whether an executable is the build that these flags ask for, as far as it shows: link-time optimisation and codegen units
 /// leave no trace in it.
 pub(super) fn is_of(flags: &Flags, build: &Build) -> Result<(), Why> {
     let wrong = |what: &str, found: &str, want: &str| {

@@ -73,9 +73,8 @@ pub type Matrix = [[i64; 2]; 2];
 
 /// The operations of one width, V runs of words for an operand and D for a product.
 ///
-/// Operands of every kernel are in this backend's format; outputs are written whole. A result that may be too long for its
-/// width comes with a truth value: whether it fits; if it does not, the output is of the right format and otherwise
-/// unspecified.
+/// Operands of every kernel are in this backend's format; outputs are written whole. A result that may be too long for its width
+/// comes with a truth value: whether it fits. If it does not, the output has the right format and is otherwise unspecified.
 #[derive(Clone, Copy, Debug)]
 pub struct Arithmetic<const V: usize, const D: usize> {
     /// Bits of an operand; a multiple of 64.
@@ -89,7 +88,7 @@ pub struct Arithmetic<const V: usize, const D: usize> {
     /// From the limbs of a magnitude, lowest first, `bits` / 64 at most, with a sign to take if it is not 0.
     pub(crate) read: unsafe fn(&[u64], bool, &mut Number<V>),
     pub(crate) read_wide: unsafe fn(&[u64], bool, &mut Number<D>),
-    /// All `bits` / 64 limbs of the magnitude; gives how many are significant.
+    /// All `bits` / 64 limbs of the magnitude; returns how many are significant.
     pub(crate) write: unsafe fn(&Number<V>, &mut [u64]) -> usize,
     pub(crate) write_wide: unsafe fn(&Number<D>, &mut [u64]) -> usize,
     /// x + y, or x - y.
@@ -100,7 +99,7 @@ pub struct Arithmetic<const V: usize, const D: usize> {
     pub(crate) div_exact: unsafe fn(&Number<D>, &Number<V>, &mut Number<V>) -> bool,
     /// x 2^-`montgomery` modulo m, from 0 to m - 1, for |x| < 2^`bits` m.
     pub(crate) reduce: unsafe fn(&Number<D>, &Modulus<V>, &mut Number<V>),
-    /// The magnitude times 2^k; bits that leave the width are lost. k < `bits`.
+    /// The magnitude times 2^k; bits beyond the width are lost. k < `bits`.
     pub(crate) shift_left: unsafe fn(&Number<V>, usize, &mut Number<V>),
     /// The magnitude divided by 2^k and rounded down. k < `bits`.
     pub(crate) shift_right: unsafe fn(&Number<V>, usize, &mut Number<V>),
@@ -222,8 +221,7 @@ impl<const V: usize, const D: usize> Arithmetic<V, D> {
         assert!(radix == self.radix, "a number is used with the backend that made it");
     }
 
-    /// Reads a magnitude's limbs, lowest first, and a sign; false, and nothing is written, if there are limbs that are not 0
-    /// above the width.
+    /// Reads a magnitude's limbs, lowest first, and a sign. False, with nothing written, if limbs above the width are not 0.
     #[inline]
     pub fn read(&self, limbs: &[u64], negative: bool, out: &mut Number<V>) -> bool {
         let Some(limbs) = cut(limbs, self.bits / 64) else { return false };
@@ -241,7 +239,7 @@ impl<const V: usize, const D: usize> Arithmetic<V, D> {
         true
     }
 
-    /// Writes the magnitude's limbs, lowest first, and gives how many of them are significant.
+    /// Writes the magnitude's limbs, lowest first, and returns how many of them are significant.
     ///
     /// # Panics
     /// If `out` is shorter than the width, or the number is another backend's.
@@ -263,21 +261,21 @@ impl<const V: usize, const D: usize> Arithmetic<V, D> {
         unsafe { (self.write_wide)(x, &mut out[..self.wide_bits / 64]) }
     }
 
-    /// From a number of 64-bit limbs; nothing if it does not fit.
+    /// From a number of 64-bit limbs; `None` if it does not fit.
     #[must_use]
     pub fn number<const N: usize>(&self, x: &Int<N>) -> Option<Number<V>> {
         let mut out = self.zero();
         self.read(x.magnitude().limbs(), x.is_negative(), &mut out).then_some(out)
     }
 
-    /// From a number of 64-bit limbs, in double width; nothing if it does not fit.
+    /// From a number of 64-bit limbs, in double width; `None` if it does not fit.
     #[must_use]
     pub fn wide_number<const N: usize>(&self, x: &Int<N>) -> Option<Number<D>> {
         let mut out = self.wide_zero();
         self.read_wide(x.magnitude().limbs(), x.is_negative(), &mut out).then_some(out)
     }
 
-    /// To a number of 64-bit limbs; nothing if it does not fit.
+    /// To a number of 64-bit limbs; `None` if it does not fit.
     ///
     /// # Panics
     /// If the number is another backend's.
@@ -288,7 +286,7 @@ impl<const V: usize, const D: usize> Arithmetic<V, D> {
         resized(&limbs[..n], x.negative)
     }
 
-    /// To a number of 64-bit limbs, from double width; nothing if it does not fit.
+    /// To a number of 64-bit limbs, from double width; `None` if it does not fit.
     ///
     /// # Panics
     /// If the number is another backend's.
@@ -299,10 +297,10 @@ impl<const V: usize, const D: usize> Arithmetic<V, D> {
         resized(&limbs[..n], x.negative)
     }
 
-    /// out = x + y; gives whether it fits.
+    /// out = x + y; returns whether it fits.
     ///
     /// # Panics
-    /// If a number is another backend's; so do all operations below.
+    /// If a number is another backend's. This holds for all operations below.
     #[inline]
     pub fn add(&self, x: &Number<V>, y: &Number<V>, out: &mut Number<V>) -> bool {
         self.own(x.radix);
@@ -311,7 +309,7 @@ impl<const V: usize, const D: usize> Arithmetic<V, D> {
         unsafe { (self.add)(x, y, false, out) }
     }
 
-    /// out = x - y; gives whether it fits.
+    /// out = x - y; returns whether it fits.
     #[inline]
     pub fn sub(&self, x: &Number<V>, y: &Number<V>, out: &mut Number<V>) -> bool {
         self.own(x.radix);
@@ -337,7 +335,7 @@ impl<const V: usize, const D: usize> Arithmetic<V, D> {
         unsafe { (self.square)(x, out) }
     }
 
-    /// out = x / d if there is no remainder, the quotient fits and d is not 0; gives whether that is so.
+    /// out = x / d if there is no remainder, the quotient fits and d is not 0; returns whether that is so.
     #[inline]
     pub fn div_exact(&self, x: &Number<D>, d: &Number<V>, out: &mut Number<V>) -> bool {
         self.own(x.radix);
@@ -346,7 +344,7 @@ impl<const V: usize, const D: usize> Arithmetic<V, D> {
         !d.is_zero() && unsafe { (self.div_exact)(x, d, out) }
     }
 
-    /// A modulus for [`Arithmetic::reduce`]: the magnitude of x; nothing if that is even.
+    /// A modulus for [`Arithmetic::reduce`]: the magnitude of x; `None` if that is even.
     #[must_use]
     pub fn modulus(&self, x: &Number<V>) -> Option<Modulus<V>> {
         self.own(x.radix);
@@ -357,8 +355,8 @@ impl<const V: usize, const D: usize> Arithmetic<V, D> {
     }
 
     /// out = x 2^-e modulo m, from 0 to m - 1, where e is [`Arithmetic::montgomery`]. The magnitude of x must be below
-    /// 2^[`bits`](Arithmetic::bits) m, as every product of two numbers is one of which is below m; otherwise the result is
-    /// congruent, but perhaps not below m, or cut to the width.
+    /// 2^[`bits`](Arithmetic::bits) m, as is every product of two numbers if one is below m. Otherwise the result is congruent,
+    /// but perhaps not below m, or cut to the width.
     #[inline]
     pub fn reduce(&self, x: &Number<D>, m: &Modulus<V>, out: &mut Number<V>) {
         self.own(x.radix);
@@ -367,7 +365,7 @@ impl<const V: usize, const D: usize> Arithmetic<V, D> {
         unsafe { (self.reduce)(x, m, out) }
     }
 
-    /// The magnitude times 2^k, with the sign of x; bits that leave the width are lost.
+    /// The magnitude times 2^k, with the sign of x; bits beyond the width are lost.
     #[inline]
     pub fn shift_left(&self, x: &Number<V>, k: usize, out: &mut Number<V>) {
         self.own(x.radix);
@@ -401,7 +399,7 @@ impl<const V: usize, const D: usize> Arithmetic<V, D> {
         unsafe { (self.compare)(x, y) }
     }
 
-    /// Applies a matrix to a pair; gives whether both results fit. False also if an entry is -2^63.
+    /// Applies a matrix to a pair; returns whether both results fit. False also if an entry is -2^63.
     #[inline]
     pub fn apply(&self, x: &[Number<V>; 2], m: &Matrix, out: &mut [Number<V>; 2]) -> bool {
         self.own(x[0].radix);
@@ -451,7 +449,7 @@ impl<const V: usize, const D: usize> Arithmetic<V, D> {
         unsafe { (self.add_wide)(sum, x, true) }
     }
 
-    /// Carries once what was summed; gives whether it fits. At most some 2^20 terms may have been added to a sum.
+    /// Carries a sum once; returns whether it fits. At most some 2^20 terms may have been added to a sum.
     #[inline]
     pub fn settle(&self, sum: &Sum<D>, out: &mut Number<D>) -> bool {
         self.own(sum.radix);

@@ -42,7 +42,7 @@ fn run(session: &Session, study: &Study, options: &Options) -> Result<Found, Fai
     Ok(Found { page: document(&page)?, findings, holds: true, record: measured.record })
 }
 
-/// One process: squares the generator so often on a backend, and prints what that took.
+/// One process: squares the generator a number of times on a backend, and prints the time.
 fn workload(session: &Session, args: &Workload) -> Result<Outcome, Failure> {
     let engine = lanework_vdf::Engine::choose(&session.context.cpu, Select::Named(&args.configuration))
         .map_err(Failure::unavailable)?;

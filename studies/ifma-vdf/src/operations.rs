@@ -5,7 +5,7 @@ use lanework_cpu::Cpu;
 use lanework_study::Failure;
 use serde::Serialize;
 
-/// What the page and the findings show of it.
+/// The parts that the page and the findings show.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Half {
     /// Samples of a line.
@@ -14,7 +14,7 @@ pub(super) struct Half {
     pub(super) ticks_per_cycle: f64,
     /// Every line.
     pub(super) lines: Vec<Line>,
-    /// What they say.
+    /// The findings from them.
     pub(super) findings: Vec<String>,
     /// Cycles of a squaring by phases, each backend's.
     pub(super) phases: Vec<Phases>,
@@ -29,7 +29,7 @@ pub(super) struct Half {
     /// The phases, a table.
     #[serde(skip)]
     pub(super) account: String,
-    /// What the phases say of IFMA, if it is here.
+    /// What the phases say about IFMA, if it is here.
     pub(super) saved: Option<String>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Line {
 /// Measures it, or says why it cannot run here.
 ///
 /// # Errors
-/// A failed check: nothing that is wrong is timed.
+/// A failed check: wrong code is not timed.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn measure(cpu: &Cpu, rounds: usize) -> Result<Result<Half, String>, Failure> {
     use crate::phases::{self, Phase};
@@ -111,7 +111,7 @@ pub(super) fn measure(cpu: &Cpu, rounds: usize) -> Result<Result<Half, String>, 
     }))
 }
 
-/// There is no such benchmark of other machines.
+/// There is no such benchmark for other machines.
 ///
 /// # Errors
 /// None.

@@ -21,12 +21,12 @@ pub(crate) use account::{Account, Phase};
 
 /// Forms of a sample.
 const FORMS: usize = 128;
-/// Squarings before the first of them: the generator's are short.
+/// Squarings before the first of them: the generator's forms are short.
 const SKIPPED: u64 = 1000;
 /// Turns of 64 additions of the chain that counts cycles.
 const CHAIN: u64 = 2000;
 
-/// What a phase is called in tables.
+/// A phase's name in tables.
 #[must_use]
 pub(crate) const fn title(phase: Phase) -> &'static str {
     match phase {
@@ -55,10 +55,10 @@ impl Spent {
 }
 
 /// Where each backend that can run spends its cycles, from `rounds` samples of each phase, in turns. Nothing is timed before
-/// every phase gives what the chain makes.
+/// every phase agrees with the chain.
 ///
 /// # Errors
-/// [`Fault::Unavailable`] without a time-stamp counter or what counts cycles; [`Fault::Wrong`] where a phase is wrong.
+/// [`Fault::Unavailable`] without a time-stamp counter or the chain that counts cycles; [`Fault::Wrong`] where a phase is wrong.
 pub(crate) fn measure(cpu: &Cpu, rounds: usize) -> Result<Vec<Spent>, Fault> {
     let probes = PROBES.get(cpu)?;
     let clock = Monotonic::new();

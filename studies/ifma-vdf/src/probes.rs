@@ -1,7 +1,7 @@
 //! What only a study runs: other forms of the vector kernels, and loops that show what a core has.
 //!
 //! Nothing here is in [`BACKENDS`](crate::arithmetic::BACKENDS). All forms of a product give the same numbers as the shipped one, and
-//! the tests and the study's gate hold them to that.
+//! the tests and the study's gate check that.
 
 use lanework_cpu::{Backend, Features};
 
@@ -34,7 +34,7 @@ impl Product {
         unsafe { (self.mul1024)(x, y, out) }
     }
 
-    /// Bytes of code of the product of 512 and of 1,024 bits, where the linker says.
+    /// Bytes of code of the product of 512 and of 1,024 bits, where the linker reports them.
     #[must_use]
     pub fn code_bytes(&self) -> [Option<usize>; 2] {
         self.bytes.map(|f| f())

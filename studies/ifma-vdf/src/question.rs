@@ -1,4 +1,4 @@
-//! The published report's figures, and how it is asked again.
+//! The published report's figures, and how its question is asked again.
 #![forbid(unsafe_code)]
 
 use lanework_race::stats::median;
@@ -34,15 +34,15 @@ pub(super) struct Multiply {
     pub(super) ifma_converted: f64,
 }
 
-/// Samples of the synthetic benchmark's lines, how long a run lasts, how many pairs a comparison takes, and squarings of a
-/// run at most.
+/// Samples of the synthetic benchmark's lines, how long a run lasts, how many pairs a comparison takes, and the most
+/// squarings of a run.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct Effort {
     pub(super) rounds: usize,
     pub(super) milliseconds: u64,
     pub(super) pairs: usize,
-    /// The same for ours on against off, which is the question.
+    /// Pairs of ours on against off, which is the question.
     pub(super) own_pairs: usize,
     pub(super) most: u64,
 }
@@ -75,14 +75,14 @@ impl Plan {
         Ok(plan)
     }
 
-    /// On's speed in off's, as the report measured it: below 1 it lost.
+    /// The speed of "on" over that of "off", as the report measured it: below 1 it lost.
     pub(super) fn their_gain(&self) -> f64 {
         let middle = |times: &[f64]| median(times).unwrap_or(f64::NAN);
         middle(&self.original.off_ms) / middle(&self.original.on_ms)
     }
 }
 
-/// Squarings of a run at least: those from the generator's first short forms must not weigh.
+/// The least squarings of a run, so that the generator's first short forms do not weigh.
 pub(super) const LEAST: u64 = 2000;
 
 #[cfg(test)]

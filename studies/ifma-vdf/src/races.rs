@@ -23,12 +23,12 @@ use super::question::{Effort, LEAST, Plan};
 /// The path of the study's races.
 pub(super) const SUBJECT: &str = "vdf/1024/chain";
 
-/// What a run says of itself.
+/// What a run reports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Said {
     /// Time of the squarings alone.
     pub(super) ns: u64,
-    /// Squarings that only the general code could do, where it says so.
+    /// Squarings that only the general code could do, where it reports them.
     pub(super) slow: Option<u64>,
     /// What ran.
     pub(super) backend: String,
@@ -62,10 +62,10 @@ pub(super) const THEIRS_ONE: &str = "chiavdf, one thread";
 const RACES: [(&str, &[&str]); 3] =
     [(OFF, &[ON, "portable"]), (THEIRS_OFF, &[THEIRS_ON, OFF, ON]), (THEIRS_ONE, &[OFF, ON])];
 
-/// Milliseconds of a run of chiavdf's at least. Runs of 60 made its two threads look more than twice as slow as they are.
+/// The least milliseconds of a run of chiavdf's. Runs of 60 made its two threads look more than twice as slow as they are.
 const THEIRS_LEAST: u64 = 400;
 
-/// Short runs of a contestant at most, before it counts as unable to run.
+/// The most short runs of a contestant before it counts as unable to run.
 const TRIES: usize = 5;
 
 /// All runs of a contestant.
@@ -131,7 +131,7 @@ impl Runner<'_> {
         let (mut command, _) = vdf_bench(dir, ifma).map_err(|u| u.to_string())?;
         let out = command.args([verb, &iterations.to_string()]).output().map_err(|e| e.to_string())?;
         let text = String::from_utf8_lossy(&out.stdout);
-        // Where a run is too short for its clock it says that first.
+        // A run that is too short for its clock prints that first.
         let line = text.lines().find_map(|l| BenchLine::parse(&l[l.find("Time: ")?..]));
         match line {
             Some(line) if out.status.success() => Ok(Said {
@@ -148,9 +148,9 @@ impl Runner<'_> {
         Err("this build races no peers; build with `--features peers`".to_owned())
     }
 
-    /// How many squarings last as long as a run shall, or why there is no running it.
+    /// How many squarings last as long as a run should, or why it cannot run.
     fn calibrate(&self, name: &str, kind: Kind, slowest: f64) -> Result<u64, String> {
-        // The shortest of a few: a run of milliseconds that was interrupted once says nothing of the next.
+        // The shortest of a few: a run of milliseconds that was interrupted once says nothing about the next.
         let mut short = self.once(name, kind, LEAST)?.ns;
         for _ in 1..TRIES {
             if 1e9 * LEAST as f64 / short as f64 >= slowest {
@@ -233,7 +233,7 @@ pub(super) fn measure(
 }
 
 impl Effort {
-    /// Seconds of a run. chiavdf's are longer: its two threads take a while to find each other, and it tells whole milliseconds.
+    /// Seconds of a run. chiavdf's are longer: its two threads take a while to find each other, and it reports whole milliseconds.
     fn lasts(&self, kind: Kind) -> f64 {
         let milliseconds = match kind {
             Kind::Ours => self.milliseconds,
@@ -248,7 +248,7 @@ impl Effort {
     }
 }
 
-/// Seconds that the operations alone take, as they took on the machines they were written on.
+/// Seconds that the operations alone took on the machines they were written on.
 fn alone(rounds: usize) -> f64 {
     1.0 + ALONE * rounds as f64
 }
@@ -256,7 +256,7 @@ fn alone(rounds: usize) -> f64 {
 /// Seconds of a sample of every operation.
 const ALONE: f64 = 0.03;
 
-/// Seconds that a process takes beside its squarings.
+/// Seconds that a process takes besides its squarings.
 const START: f64 = 0.02;
 
 /// How many processes race, of those contestants that are here.
@@ -285,11 +285,11 @@ fn whole(here: &BTreeMap<String, Runs>, effort: &Effort) -> f64 {
 }
 
 fn contestant(name: &str) -> (&'static str, Kind, usize) {
-    // Asked for with names of the table only.
+    // Called with names of the table only.
     CONTESTANTS.into_iter().find(|(n, ..)| *n == name).unwrap_or(CONTESTANTS[0])
 }
 
-/// A turn for every variant and for the baseline against itself in each round; times are what the processes say of themselves.
+/// A turn for every variant and for the baseline against itself in each round; the processes report their own times.
 #[allow(clippy::too_many_arguments)]
 fn race(
     runner: &Runner<'_>,

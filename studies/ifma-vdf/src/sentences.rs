@@ -1,4 +1,4 @@
-//! What the figures tell, sentence by sentence: each comes out of a verdict, and none says more than it.
+//! The findings, sentence by sentence: each follows from a verdict, and none says more than its verdict.
 #![forbid(unsafe_code)]
 
 use lanework_race::record::ResultRow;

@@ -39,16 +39,16 @@ pub(crate) struct Line {
     pub histogram: Histogram,
     /// The report's figures, if it has this line.
     pub laptop: Option<Laptop>,
-    /// Bytes of code of the kernel, where the linker says.
+    /// Bytes of code of the kernel, where the linker reports them.
     pub code_bytes: Option<usize>,
 }
 
 /// Why nothing was measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// This machine, or what is left of it by a mask, lacks something.
+    /// This machine, as masked, lacks something.
     Unavailable(String),
-    /// A check failed: nothing that is wrong is timed.
+    /// A check failed: wrong code is not timed.
     Wrong(String),
 }
 
@@ -160,7 +160,7 @@ fn width<const V: usize, const D: usize, const N: usize, const N2: usize>(
         black_box(ops.write_wide(&out, &mut limbs));
         black_box(&mut limbs);
     });
-    // The same, where every operand is what the last turn wrote.
+    // The same, where each turn reads what the last one wrote.
     let (mut p, mut q, mut out, mut limbs) = (ops.zero(), ops.zero(), ops.wide_zero(), [0; 33]);
     limbs[..N].copy_from_slice(&xl);
     lines.push(name("mul_avx512_gmp, each from the last"), None, move || {
@@ -207,7 +207,7 @@ fn forwarding<const V: usize, const D: usize, const N: usize>(
     from: [u64; N],
 ) {
     let name = |what: &str| format!("{}_{what}", 64 * N);
-    // An opaque place: every limb is stored by itself.
+    // Behind a black box: every limb is stored by itself.
     let store = move |limbs: &mut [u64; N]| {
         for i in 0..N {
             black_box(&mut *limbs)[i] = black_box(from[i]);
@@ -229,7 +229,7 @@ fn forwarding<const V: usize, const D: usize, const N: usize>(
     });
 }
 
-/// The same kernels looped and written out, warm and after other code has had the instruction cache.
+/// The same kernels looped and written out, warm and after other code has filled the instruction cache.
 fn code(lines: &mut Lines, cpu: &Cpu, kernels: &'static Kernels, probes: &'static Probes) {
     let mut numbers = Numbers::new(11);
     let (x, y): (Uint<16>, Uint<16>) = (operand(&mut numbers), operand(&mut numbers));
@@ -402,7 +402,7 @@ pub(crate) fn measure(cpu: &Cpu, rounds: usize) -> Result<Synthetic, Fault> {
 /// Turns of 64 additions of the chain that counts cycles.
 const CHAIN: u64 = 2000;
 
-/// The checks of what is raced, and products of all forms against each other.
+/// The checks of the kernels that race, and products of all forms against each other.
 fn gate(cpu: &Cpu, kernels: &'static Kernels) -> Result<(), Fault> {
     use crate::arithmetic::check;
     use lanework_cpu::check::Depth;

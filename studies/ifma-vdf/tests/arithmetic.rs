@@ -1,5 +1,5 @@
-//! Every operation of every backend against a bignum of other hands: a hundred thousand random cases each of skewed bit patterns, and
-//! operands at the edges of carries. Split by backend and width, so that they run side by side.
+//! Every operation of every backend against an independent bignum library: a hundred thousand random cases each of skewed bit
+//! patterns, and operands at the edges of carries. Split by backend and width, so that they run side by side.
 
 use lanework_cpu::Settings;
 use lanework_integer::internals::check::Numbers;
@@ -7,7 +7,7 @@ use lanework_integer::{Int, Uint};
 use num_bigint::{BigInt, BigUint, Sign};
 use study_ifma_vdf::arithmetic::{Arithmetic, BACKENDS, Kernels, Number};
 
-/// What the tests need to know of a width beyond its operations.
+/// What the tests need to know about a width beyond its operations.
 struct Width<const V: usize, const D: usize> {
     ops: &'static Arithmetic<V, D>,
     name: &'static str,
@@ -50,7 +50,7 @@ impl<const V: usize, const D: usize> Width<V, D> {
         from_limbs(&limbs[..n], x.is_negative())
     }
 
-    /// All operations on x and y; what a matrix holds and how far a shift goes comes from `word`.
+    /// All operations on x and y; the entries of a matrix and the length of a shift come from `word`.
     fn case<const R: usize>(&self, x: &Int<R>, y: &Int<R>, word: u64) {
         let Width { ops, name } = self;
         let bits = ops.bits() as u64;

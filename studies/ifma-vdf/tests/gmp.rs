@@ -175,7 +175,7 @@ fn a_wrong_bit_differs_whatever_the_operation() {
         let (x, y): (Int<22>, Int<22>) = (numbers.signed(512), numbers.signed(512));
         let (c, d) = (gmp(&x), gmp(&y));
         assert_eq!(difference(kernels.w512(), (&x, &y), (&c, &d), numbers.word()), None);
-        // One bit of either operand is other for GMP: as if ours had lost it.
+        // One bit of either operand differs for GMP, as if ours had lost it.
         let bit = gmp(&Int::<22>::new(false, Uint::ONE << (7 * i % 512)));
         for (c, d) in [(plus(&c, &bit), d.clone()), (c.clone(), plus(&d, &bit))] {
             seen.insert(difference(kernels.w512(), (&x, &y), (&c, &d), numbers.word()));

@@ -133,7 +133,7 @@ fn run(session: &Session, study: &Study, options: &Options) -> Result<Found, Fai
         record.append(more);
     }
     let whole = processes::race(session, &mode.processes, asked.must_find_processes, &mut record)?;
-    // Each kind of race had a plan of its own: the first one's would mislead.
+    // Each kind of race had a plan of its own: the plan of the first would mislead.
     let rules = record.plan.take().map_or_else(|| RacePlan::default().rules, |p| p.rules);
     let may = |races| allowed(races, asked.alpha, asked.luck);
     let (works, mut lines) = verdict("work", &equals, &planted, may(equals.races), asked.must_find);

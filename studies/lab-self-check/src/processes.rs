@@ -16,7 +16,7 @@ use super::{ENTRY, Processes};
 const START: &str = "self-check/process/start";
 const WORK: &str = "self-check/process/work";
 
-/// The process that does nothing, and the same again. Both have one path, one environment and no arguments: whatever tells them apart
+/// The process that does nothing, and the same again. Both have one path, one environment and no arguments: any difference between them
 /// is the laboratory's.
 const NOTHING: [&str; 2] = ["true", "true again"];
 
@@ -30,20 +30,20 @@ pub(super) fn units(slower: f64) -> Option<u64> {
         .then(|| UNITS + more.round() as u64)
 }
 
-/// What the races of processes gave.
+/// The results of the races of processes.
 pub(super) struct Whole {
     pub(super) equals: Tally,
     pub(super) planted: Tally,
 }
 
-/// This command, doing so many units.
+/// This command, doing `units` units.
 fn working(name: &str, units: u64) -> Result<Program, Failure> {
     let here = std::env::current_exe().map_err(Failure::unavailable)?;
-    // As many letters for either number: what a process is told has a place on its stack.
+    // Both numbers have the same length: arguments take space on a process's stack.
     Ok(Program::new(name, here, ["__workload", ENTRY.name, "chain", WORK, "--count", &units.to_string()]))
 }
 
-/// A process of the study's: prints where its work ends.
+/// A process of the study: prints where its work ends.
 pub(super) fn work(args: &Workload) -> Result<Outcome, Failure> {
     if args.configuration != "chain" || args.subject != WORK {
         return Err(Failure::input(format!("no workload '{}' of '{}'", args.configuration, args.subject)));
@@ -52,7 +52,7 @@ pub(super) fn work(args: &Workload) -> Result<Outcome, Failure> {
     Ok(Outcome::Yes)
 }
 
-/// That the processes do what they are for.
+/// Checks that the processes do their work.
 fn gate(nothing: &Program, planted: u64) -> Result<Passed, Failure> {
     let row = |what: &str, backend: &str, why: Result<(), String>| GateRow {
         what: what.to_owned(),
@@ -76,7 +76,7 @@ fn gate(nothing: &Program, planted: u64) -> Result<Passed, Failure> {
         .map_err(|e| Failure::refused(format!("no processes were raced: {e}")))
 }
 
-/// So many races of `variant` against `baseline`, by wall time.
+/// Races of `variant` against `baseline`, by wall time.
 fn races(
     subject: &str,
     (baseline, variant): (&Program, &Program),

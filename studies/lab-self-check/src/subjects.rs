@@ -12,14 +12,14 @@ pub(crate) const PATH: &str = "self-check/chain";
 pub(crate) const EQUALS: [&str; 2] = ["plain", "twin"];
 /// Multiplications in a unit of work: a thousandth of them is a whole number of 32 (`UNROLLED`).
 pub(crate) const ROUNDS: u64 = 32_000;
-/// Compilers write so many steps of a loop out, or a divisor of it, and have another loop for the rest. With a rest (20,000
-/// multiplications and 20 more), work that was 0.1 % more by count was 0.24 % more by time.
+/// Compilers unroll this many steps of a loop, or a divisor of that number, and add another loop for the rest. With a rest
+/// (20,000 multiplications and 20 more), work that was 0.1 % more by count was 0.24 % more by time.
 #[cfg(test)]
 const UNROLLED: u64 = 32;
 /// Slowdowns that can be asked for, in thousandths.
 pub(crate) const SIZES: [u64; 3] = [1, 3, 10];
 
-/// The name of the variant that does so many thousandths more.
+/// The name of the variant that does this many thousandths more.
 #[must_use]
 pub(crate) fn slower(thousandths: u64) -> String {
     format!("slower-{thousandths}/1000")
@@ -38,7 +38,7 @@ fn chain(mut x: u64, rounds: u64) -> u64 {
     x
 }
 
-/// Where so many units of work end, walked.
+/// Where `units` units of work end, step by step.
 #[must_use]
 pub(crate) fn walked(units: u64) -> u64 {
     chain(black_box(1), black_box(ROUNDS * units))

@@ -1,4 +1,4 @@
-//! What races of one kind gave, and whether that holds.
+//! The results of races of one kind, and whether they hold.
 #![forbid(unsafe_code)]
 
 use lanework_race::record::ResultRow;
@@ -8,7 +8,7 @@ use lanework_race::verdict::Verdict;
 use lanework_study::markdown::{NONE, strings};
 use serde::Serialize;
 
-/// The most winners among `races` between equals that are luck: more come with a probability of `luck` at most if each race has
+/// The most winners among `races` between equals that can be luck: more come with a probability of `luck` at most if each race has
 /// one with probability `alpha`.
 pub(super) fn allowed(races: usize, alpha: f64, luck: f64) -> usize {
     let n = races as f64;
@@ -23,11 +23,11 @@ pub(super) fn allowed(races: usize, alpha: f64, luck: f64) -> usize {
     k
 }
 
-/// What the races of one kind gave.
+/// The results of the races of one kind.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub(super) struct Tally {
     pub(super) variant: String,
-    /// What was planted: so much more work, as a fraction.
+    /// The planted slowdown: more work, as a fraction.
     pub(super) planted: f64,
     /// Baseline's time / variant's time as it must be; `None` where starting a process takes an unknown part.
     pub(super) truth: Option<f64>,
@@ -102,7 +102,7 @@ pub(super) fn header() -> Vec<String> {
     ])
 }
 
-/// What the tallies of one kind of contestants say: whether it holds, and in words.
+/// The verdict on one kind of contestants: whether the tallies hold, and why in words.
 pub(super) fn verdict(
     kind: &str,
     equals: &Tally,

@@ -15,7 +15,7 @@ use lanework_suite::leaks::Evidence;
 use lanework_suite::leaks::evidence::{Finding, Means, PlantedRow, Row};
 use serde::{Deserialize, Serialize};
 
-/// Operations, and what is asked of them.
+/// Operations, and the means to check them.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Part {
@@ -225,7 +225,7 @@ fn found(study: &Study, full: bool, record: Record, all: &[Evidence]) -> Result<
         .iter()
         .filter_map(|piece| if let Evidence::Operation(row) = piece { Some(row) } else { None })
         .collect();
-    // Each part plants again; what was missed once stays missed.
+    // Each part plants again; a plant that was missed once stays missed.
     let mut planted: Vec<&PlantedRow> = Vec::new();
     for piece in all {
         if let Evidence::Planted(row) = piece {

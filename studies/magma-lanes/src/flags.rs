@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::question::Effort;
 
-/// What is raced: the report's two loops.
+/// The configurations that race: the report's two loops.
 const CONFIGURATIONS: [&str; 2] = ["table-scalar (leaks)", REPORT];
 /// Other builds: cargo's profile, what it is, and how it is made.
 pub(super) const BUILDS: [(&str, &str, &str); 3] = [
@@ -31,7 +31,7 @@ pub(super) const BUILDS: [(&str, &str, &str); 3] = [
 /// Operations of a run of the gate.
 const GATE_COUNT: usize = 3;
 
-/// What a run of the loop says of itself.
+/// What a run of the loop reports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Report {
     variant: String,
@@ -52,7 +52,7 @@ pub(super) fn run(session: &Session, configuration: &str, count: usize) -> Resul
     Ok(Report { variant: row.name().to_owned(), count, blocks })
 }
 
-/// Whether the block in every lane is the standard's, and whether it ran what was asked for.
+/// Whether the block in every lane is the standard's, and whether the requested variant ran.
 fn judge(build: &str, asked: &str, got: &Report) -> GateRow {
     let wrong = got.blocks.iter().filter(|b| **b != CIPHER).count();
     let why = if got.variant != asked {
@@ -74,7 +74,7 @@ fn judge(build: &str, asked: &str, got: &Report) -> GateRow {
     }
 }
 
-/// How a configuration of another build is called.
+/// The name of a configuration of another build.
 pub(super) fn label(configuration: &str, build: &str) -> String {
     if build.is_empty() { configuration.to_owned() } else { format!("{configuration} at {build}") }
 }
@@ -88,7 +88,7 @@ pub(super) fn subject(configuration: &str) -> String {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Line {
     pub(super) configuration: String,
-    /// Cargo's profile, or nothing for this build.
+    /// Cargo's profile, or empty for this build.
     pub(super) build: String,
     /// Nanoseconds of an operation, start-up taken off.
     pub(super) ns: f64,
@@ -113,7 +113,7 @@ impl Runner<'_> {
     }
 }
 
-/// Races this build against those that lie beside it, and adds what it finds to the record.
+/// Races this build against those beside it, and adds the results to the record.
 pub(super) fn measure(
     session: &Session,
     study: &str,

@@ -1,4 +1,4 @@
-//! What was measured, as a share of what the silicon allows.
+//! The measured speeds, as shares of what the silicon allows.
 #![forbid(unsafe_code)]
 
 use crate::subjects::REPORT;
@@ -7,7 +7,7 @@ use lanework_magma::internals::floor::{Ports, ROUNDS, cycles_per_byte};
 use lanework_race::machine::Machine;
 use serde::Serialize;
 
-/// A bound beside what was measured.
+/// A bound beside the measured figure.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub(super) struct Share {
     pub(super) variant: String,
@@ -25,7 +25,7 @@ pub(super) fn ghz(machine: &Machine) -> Option<f64> {
     Some(machine.calibration_after.known().map_or(before, |after| f64::midpoint(before, after.median_ghz)))
 }
 
-/// This machine's ports, if they are written down.
+/// This machine's ports, if known.
 pub(super) fn ports(machine: &Machine) -> Option<Ports> {
     let vendor = machine.vendor.known().map_or("", String::as_str);
     Ports::of(vendor, *machine.family.known()?, *machine.model.known()?)

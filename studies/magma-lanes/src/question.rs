@@ -1,4 +1,4 @@
-//! The published report's figures, and what is raced to ask them again.
+//! The published report's figures, and the races that ask about them again.
 #![forbid(unsafe_code)]
 
 use lanework_race::study::Study;
@@ -60,7 +60,7 @@ impl Plan {
     }
 }
 
-/// Gigabits a second of blocks of 64 bits that take so many nanoseconds each.
+/// Gigabits a second of blocks of 64 bits that take `ns_per_block` each.
 pub(super) fn gbit(ns_per_block: f64) -> f64 {
     64.0 / ns_per_block
 }

@@ -72,7 +72,7 @@ impl Measured {
         own.or_else(|| rows.find(|r| r.baseline == variant).map(|r| r.baseline_median))
     }
 
-    /// By how much faster one is than another: from their own race if there is one, else from the two ratios to a third.
+    /// How many times as fast one is as another: from their own race if there is one, else from their ratios to a third.
     pub(super) fn ratio(&self, subject: &str, variant: &str, baseline: &str) -> Option<f64> {
         if let Some(row) = self.row(subject, variant, baseline) {
             return Some(row.ratio);

@@ -47,7 +47,7 @@ pub(crate) const KEY: [u8; 32] = [
 ];
 /// The block of RFC 8891, A.4.
 pub(crate) const PLAIN: [u8; 8] = [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef];
-/// What it becomes.
+/// The same block encrypted.
 pub(crate) const CIPHER: [u8; 8] = [0x85, 0x65, 0xc8, 0xc0, 0xcd, 0x6f, 0x1a, 0xca];
 
 /// What the rows of `openssl speed` run.
@@ -111,7 +111,7 @@ fn facts(name: &str) -> impl Fn() -> Facts + use<> {
     move || Facts { backend: name.clone(), notes: Vec::new() }
 }
 
-/// A key that no limit stops: a race encrypts the same few bytes over and over.
+/// A key without limits: a race encrypts the same few bytes over and over.
 fn key(engine: Engine) -> Magma {
     Magma::with(&KEY, engine).with_limits(Limits::Unlimited)
 }
@@ -151,9 +151,9 @@ impl Runnable for Constant {
     }
 }
 
-/// Two buffers that may begin at any distance from a cache line, in one run of memory and half a page apart beyond their
-/// length. Where an allocator put them is not left to chance: at whole pages apart a load looks like one of the bytes that were
-/// stored last, and code that keeps its state in memory waits; that took two fifths of the byte planes' speed.
+/// Two buffers that may begin at any distance from a cache line, in one run of memory and half a page apart beyond their length. Their
+/// distance is not left to the allocator: at whole pages apart a load looks like one of the bytes that were stored last, and code that
+/// keeps its state in memory waits. That took two fifths of the byte planes' speed.
 struct Buffers {
     memory: Vec<Block>,
     offset: usize,
@@ -285,7 +285,7 @@ impl ReportCtr {
     }
 
     pub(crate) fn apply(&mut self, input: &[u8], output: &mut [u8]) -> Result<(), Error> {
-        // Whole operations; what the last one has too much is thrown away.
+        // Whole operations; the excess of the last one is thrown away.
         let mut counters = [0; 4096];
         self.gamma.resize(4096, 0);
         for (from, to) in input.chunks(4096).zip(output.chunks_mut(4096)) {
@@ -305,7 +305,7 @@ impl ReportCtr {
 const CTR_IV: [u8; 4] = [0x12, 0x34, 0x56, 0x78];
 const CFB_IV: [u8; 8] = [0x12, 0x34, 0x56, 0x78, 0x90, 0xab, 0xcd, 0xef];
 
-/// Goes on with a message; where a counter has come to its end, with the next message.
+/// Goes on with a message, or with the next one where a counter has ended.
 fn go_on<S: Stream>(stream: &mut S, fresh: impl Fn() -> Result<S, Error>, input: &[u8], output: &mut [u8]) {
     if stream.apply_to(input, output).is_err() {
         let again = fresh().and_then(|s| {

@@ -1,9 +1,8 @@
-//! Variants that only a study may run: the table-driven cipher that everybody else has, which leaks, and the design
-//! of the report `magma-lanes`, each with and without the measures that the report credits.
+//! Variants that only a study may run: the table-driven cipher that everyone else has, which leaks, and the design of the report
+//! `magma-lanes`, each with and without the measures that the report credits.
 //!
-//! They stand in a table of their own, [`VARIANTS`], which no choice of a backend ever looks at. Every variant that
-//! leaks says so in its name. All are Magma in the direction of encryption, in whole operations: one block or
-//! eight.
+//! They are in a table of their own, [`VARIANTS`], which no choice of a backend ever reads. Every variant that leaks says so in its
+//! name. All are Magma in the direction of encryption, in whole operations: one block or eight.
 
 use core::hint::black_box;
 
@@ -131,7 +130,7 @@ impl Variant {
     }
 
     /// # Panics
-    /// If the lengths differ or are not whole operations, or a buffer is not aligned as it has to be.
+    /// If the lengths differ or are not whole operations, or a buffer is not aligned as required.
     fn run(&self, s: &Schedule, input: &[u8], output: &mut [u8]) {
         assert!(
             input.len() == output.len() && input.len().is_multiple_of(8 * self.at_once),
@@ -147,7 +146,7 @@ impl Variant {
     ///
     /// # Errors
     /// [`Error::Lengths`]; [`Error::Unaligned`] if the length is not a multiple of an operation's; [`Error::Parameter`] if a buffer
-    /// is not at a multiple of 32 bytes where its load and store instructions want that.
+    /// is not at a multiple of 32 bytes where its load and store instructions need that.
     pub(crate) fn encrypt(&self, key: &Schedule, input: &[u8], output: &mut [u8]) -> Result<(), Error> {
         if input.len() != output.len() {
             return Err(Error::Lengths { input: input.len(), output: output.len() });

@@ -15,7 +15,7 @@ pub(super) const CONSTANT: &str = "magma/lanes/constant";
 pub(super) const BUFFERS: &str = "magma/lanes/buffers";
 /// The report's program as it was: eight blocks, bodies in their places, aligned.
 pub(super) const ALL: &str = "report-avx2-aligned";
-/// Ratios this close to the report's are the report's: another compiler and another core were at work.
+/// Ratios this close to the report's count as the report's: its compiler and core were different.
 const NEAR: f64 = 0.15;
 
 /// A claim, decided.
@@ -133,7 +133,7 @@ fn flags_answer(claim: &str, found: &Measured) -> Answer {
         ("NOT HERE".to_owned(), "no build under other flags lies beside this one".to_owned())
     } else {
         let row = |profile| found.row(&flags::subject(REPORT), &flags::label(REPORT, profile), REPORT);
-        // Of a build without optimisation it is this build that may pay.
+        // Beside a build without optimisation, this build is the one that may pay.
         let verdict = match (row("study-native"), row("study-o0").or_else(|| row("study-o1"))) {
             (Some(native), _) => format!("THIS CPU'S OWN FLAGS: {}", native.lane()),
             (None, Some(plain)) if plain.verdict == Verdict::Slower => {

@@ -1,4 +1,4 @@
-//! What is asked of the devices themselves, outside races: whether they compute rightly, what memory they take, and joules.
+//! Facts about the devices themselves, outside races: correct results, memory and joules.
 #![forbid(unsafe_code)]
 
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use lanework_suite::mayo::cuda::{Batch, How};
 use lanework_suite::{Context, Depth};
 use serde::Serialize;
 
-/// What one set takes.
+/// The memory that one set takes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Memory {
     pub(super) set: String,
@@ -34,7 +34,7 @@ pub(super) struct Joules {
     pub(super) watts: f64,
 }
 
-/// Holds every set against the published answers and the CPU, and searches for secrets in freed memory; the rows of devices alone.
+/// Checks every set against the published answers and the CPU, and searches freed memory for secrets; devices' rows only.
 pub(super) fn check(context: &Context, sets: &[&'static Params], engine: Engine, full: bool) -> Vec<GateRow> {
     let mut rows = Vec::new();
     for params in sets {
@@ -45,7 +45,7 @@ pub(super) fn check(context: &Context, sets: &[&'static Params], engine: Engine,
             rows.extend(all.into_iter().filter(|row| row.backend == context.device.name()));
         }
     }
-    // One set speaks for all: what is freed is the same for each but in size. Nobody else holds a device by now.
+    // One set is enough: sets differ only in the size of what is freed. Nothing else holds a device by now.
     let devices = context.device.open().unwrap_or_default();
     for (device, params) in devices.into_iter().zip(std::iter::repeat(sets.first())) {
         rows.extend(params.map(|params| lanework_suite::mayo::cuda::secrets_left(device, engine, params)));
@@ -70,7 +70,7 @@ pub(super) fn memory(fleet: Option<&Fleet>, params: &Params) -> Memory {
     }
 }
 
-/// Repeats a batch for so long, between two looks at the counter of the first device.
+/// Repeats a batch for this long, between two readings of the first device's counter.
 pub(super) fn joules(
     context: &Context,
     params: &'static Params,

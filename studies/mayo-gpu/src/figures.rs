@@ -10,7 +10,7 @@ use lanework_suite::mayo::Operation;
 /// The races' results by subject and variant.
 pub(super) struct Figures<'a> {
     pub(super) record: &'a Record,
-    /// What variants on devices are called before their batch.
+    /// How names of variants on devices begin, before the batch.
     pub(super) device: &'static str,
     pub(super) batches: &'a [usize],
 }
@@ -19,7 +19,7 @@ pub(super) struct Figures<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Best {
     pub(super) batch: usize,
-    /// What is behind the batch in the variant's name.
+    /// The part of the variant's name after the batch.
     pub(super) form: &'static str,
     /// Nanoseconds of an operation.
     pub(super) ns: f64,
@@ -87,7 +87,7 @@ impl Figures<'_> {
         WHOLE.into_iter().map(ms).collect::<Option<Vec<f64>>>().map(|all| all.iter().sum())
     }
 
-    /// What the smallest and the largest batch say about small ones, against all cores.
+    /// What the smallest and the largest batch say about small batches, against all cores.
     pub(super) fn pace(&self, params: &Params, operation: Operation) -> Option<Pace> {
         let (&small, &large) = (self.batches.first()?, self.batches.last()?);
         let took = |size: usize| Some((size, self.at(params, operation, size)? * size as f64));
@@ -129,7 +129,7 @@ mod tests {
         record.results = vec![row(&sign, "cuda+batch=64", 9.0), row(&sign, "cuda+batch=8192", 5.0)];
         assert_eq!(best(&record), Some((8192, "", 5.0)));
         record.results.push(row(&sign, "cuda+batch=8192+fused", 4.0));
-        // Signatures that nobody verified are no match for those that were.
+        // Unverified signatures do not compete with verified ones.
         record.results.push(row(&sign, "cuda+batch=8192+unverified", 1.0));
         assert_eq!(best(&record), Some((8192, "+fused", 4.0)));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The published report's figures, what follows from them, and what is to be measured.
+//! The published report's figures, what follows from them, and what to measure.
 #![forbid(unsafe_code)]
 
 use crate::subjects::sizes;
@@ -81,17 +81,17 @@ impl Plan {
             sweep.operations().map_err(wrong)?;
             sweep.sanitized().map_err(wrong)?;
             if sweep.batches.is_empty() || !sweep.batches.is_sorted() {
-                return Err(wrong("batches are a rising list".to_owned()));
+                return Err(wrong("batches must be a rising list".to_owned()));
             }
             if let Some(stranger) = sweep.batches.iter().find(|b| !sizes().any(|n| n == **b)) {
-                return Err(wrong(format!("no batch of {stranger}: they are powers of two")));
+                return Err(wrong(format!("no batch of {stranger}: batches are powers of two")));
             }
             if let Some((blocks, threads)) = sweep
                 .thread_launches
                 .iter()
                 .find(|(b, t)| !(1..=65_535).contains(b) || !(1..=1024).contains(t))
             {
-                return Err(wrong(format!("{blocks} blocks of {threads} threads are no launch")));
+                return Err(wrong(format!("{blocks} blocks of {threads} threads are not a launch")));
             }
         }
         Ok(plan)

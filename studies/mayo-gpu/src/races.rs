@@ -35,9 +35,9 @@ pub(super) struct Measured {
     pub(super) memory: Vec<Memory>,
     /// A thread for a whole operation, set by set; empty without a device.
     pub(super) threads: Vec<Baseline>,
-    /// What the counter says, or why it says nothing.
+    /// Joules by the counter, or why there are none.
     pub(super) joules: Result<Vec<Joules>, String>,
-    /// The CPU's profile; empty where that is not the question.
+    /// The CPU's profile; empty where it is not asked for.
     pub(super) phases: Vec<Profile>,
     pub(super) backend: &'static str,
     pub(super) cores: usize,
@@ -111,7 +111,7 @@ pub(super) fn measure(session: &Session, name: &str, plan: &Plan, full: bool) ->
     let opened = lanework_suite::mayo::cuda::fleet(&session.context, engine);
     let (missing, session) = match &opened {
         Ok(_) => (None, session),
-        // Asked for by name, it is an error; else the CPU's rows are what there is.
+        // A missing device is an error if it was named; else only the CPU's rows are left.
         Err(u) if asked => return Err(Failure::unavailable(&u.why)),
         Err(u) => (Some(u.why.clone()), on(&session, DeviceChoice::None)),
     };
@@ -126,7 +126,7 @@ pub(super) fn measure(session: &Session, name: &str, plan: &Plan, full: bool) ->
     let cards: Vec<Card> =
         fleet.iter().flat_map(|f| f.gpus()).map(|gpu| gpu.device().card().clone()).collect();
     let memory = params.iter().map(|p| device::memory(fleet.as_ref(), p)).collect();
-    // Races have processes of their own, and shall find the device's memory free.
+    // Races run in processes of their own, which need the device's memory free.
     drop(fleet);
 
     let device = if emulated { "emulated" } else { "cuda" };
@@ -189,7 +189,7 @@ pub(super) fn measure(session: &Session, name: &str, plan: &Plan, full: bool) ->
     Ok(measured)
 }
 
-/// The three operations of every set, each at its best batch. The first that cannot be counted speaks for all.
+/// The three operations of every set, each at its best batch. The first that cannot be counted ends the count for all.
 fn joules(session: &Session, measured: &Measured) -> Result<Vec<Joules>, String> {
     if let Some(why) = &measured.missing {
         return Err(why.clone());

@@ -16,13 +16,13 @@ pub(super) const TOOLS: [&str; 4] = ["memcheck", "racecheck", "initcheck", "sync
 /// Names the program, instead of looking for it.
 pub(super) const PROGRAM: &str = "LANEWORK_COMPUTE_SANITIZER";
 
-/// What it ends with if a tool complains: nothing that the command ends with itself.
+/// Its exit code if a tool complains; the command itself never exits with it.
 const COMPLAINT: i32 = 86;
 
-/// Bytes of its words that a row keeps.
+/// Bytes of its output that a row keeps.
 const WORDS: usize = 2000;
 
-/// The program: as the environment names it, else on the search path, else where CUDA's toolkit lies.
+/// The program: as the environment names it, else on the search path, else in CUDA's toolkit.
 fn find() -> Option<PathBuf> {
     let named = |name| env::var_os(name).filter(|v| !v.is_empty());
     if let Some(program) = named(PROGRAM) {
@@ -38,7 +38,7 @@ fn find() -> Option<PathBuf> {
 }
 
 /// Each tool over the quick checks of each set on the session's devices. Without the program one row says so. An emulated device
-/// has no use for it, but goes through it where the program is named.
+/// does not need it, but runs under it where the program is named.
 pub(super) fn check(session: &Session, sets: &[&Params], emulated: bool) -> Result<Vec<GateRow>, Failure> {
     if sets.is_empty() || (emulated && env::var_os(PROGRAM).is_none()) {
         return Ok(Vec::new());

@@ -28,7 +28,7 @@ pub(crate) fn sizes() -> impl Iterator<Item = usize> {
 /// The path of an operation's races.
 #[must_use]
 pub(crate) fn path(params: &Params, operation: Operation) -> String {
-    // The part before the last slash is what a gate stands for.
+    // The part before the last slash selects the gate.
     format!("mayo-gpu/{}/{}", params.path().replace('/', "-"), operation.name())
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn subjects(context: &Context) -> Vec<Subject> {
     Params::all().flat_map(|p| operations.clone().map(move |o| subject(context, p, o))).collect()
 }
 
-/// A batch on this many threads of the best CPU backend; it is called what it is, and says itself which backend that was.
+/// A batch on this many threads of the best CPU backend; its facts name the backend.
 fn on_cpu(context: &Context, params: &'static Params, operation: Operation, threads: usize) -> Variant {
     let context = context.clone();
     let name = if threads == 1 { ONE } else { ALL };

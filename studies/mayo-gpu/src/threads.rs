@@ -1,4 +1,4 @@
-//! One thread for a whole operation, as published: what our own methods on the same device are held against.
+//! One thread for a whole operation, as published: the baseline for our own methods on the same device.
 #![forbid(unsafe_code)]
 
 use lanework_mayo::Params;
@@ -19,7 +19,7 @@ pub(super) struct Baseline {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Advantage {
     set: String,
-    /// Whole MAYO a second in the cooperative kernels' best batches, over a thread each at its best launch.
+    /// Whole MAYO a second in the cooperative kernels' best batches, over one thread each at its best launch.
     ratio: f64,
     launch: Shape,
 }
@@ -71,8 +71,8 @@ pub(super) fn of<'a>(measured: &'a Measured, params: &Params) -> Option<&'a Base
     measured.threads.iter().find(|b| b.set == set)
 }
 
-/// Throughput of the cooperative kernels over a thread each at its best, on one device: a thread each runs on the first alone, so
-/// that several devices against it would say nothing.
+/// Throughput of the cooperative kernels over one thread each at its best launch, on one device: one thread each runs on the
+/// first device alone, so comparing it with several devices would say nothing.
 pub(super) fn advantage(measured: &Measured, params: &Params) -> Option<f64> {
     let figures = measured.figures();
     let (_, best) = of(measured, params)?.best()?;
@@ -80,7 +80,7 @@ pub(super) fn advantage(measured: &Measured, params: &Params) -> Option<f64> {
     Some(figures.whole(|o| figures.best(params, o).map(|b| b.ns))? / best)
 }
 
-/// The same for every set that has it.
+/// Advantages of all sets that have one.
 pub(super) fn advantages(measured: &Measured) -> Vec<Advantage> {
     let of = |params: &&Params| {
         let launch = of(measured, params)?.best()?.0.shape;
@@ -166,7 +166,7 @@ mod tests {
 
     use super::*;
 
-    /// Launches that took so many milliseconds for each operation, and one that went wrong.
+    /// Launches with known milliseconds for each operation, and one that went wrong.
     fn baseline(set: &str) -> Baseline {
         let ran = |shape: Shape, ms: f64| Trial {
             shape,

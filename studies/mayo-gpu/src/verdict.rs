@@ -43,7 +43,7 @@ pub(super) fn of_the_report(original: &Original) -> Vec<String> {
     ]
 }
 
-/// Where the set stands in the report's table.
+/// The set's column in the report's table.
 pub(super) fn column(params: &Params) -> Option<usize> {
     SETS.iter().position(|set| params.path().ends_with(&format!("/{set}")))
 }

@@ -5,7 +5,7 @@ use lanework_race::record::ResultRow;
 use lanework_race::verdict::Verdict;
 use serde::Serialize;
 
-/// What the verdicts over all sets come to.
+/// The verdicts over all sets, summed up.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Says {
     /// Faster on every set, by ratios from here to there.

@@ -1,6 +1,6 @@
-//! The backends of the study: those that anybody may run, mixtures of tiers, and threads inside one operation.
+//! The backends of the study: those that ship, mixtures of tiers, and threads inside one operation.
 //!
-//! No choice of a backend ever looks at the rows here. What a row is made of shows in [`Engine::describe`].
+//! No choice of a backend ever reads the rows here. What a row is made of shows in [`Engine::describe`].
 
 use lanework_cpu::{Backend, Cpu, Feature, Features, Select, Unavailable};
 use lanework_mayo::Kernels;
@@ -57,7 +57,7 @@ static ROWS: &[Row] = &[
 ];
 
 impl Change {
-    /// The features that it needs beside its tier's.
+    /// The features that it needs besides its tier's.
     fn needs(self) -> Features {
         match self {
             Change::AesNi => Features::of(&[Feature::Sse41, Feature::Aes]),
@@ -104,7 +104,7 @@ impl Row {
         let expand = self.change.expand(*tier.kernels().expand());
         // SAFETY: the sets are in the tier's order, and the tier's features were checked above.
         let kernels = Box::leak(Box::new(unsafe { Kernels::new(expand, shipped) }));
-        // SAFETY: beside the tier's features, which were checked, the kernels enable those of the change.
+        // SAFETY: besides the tier's features, which were checked, the kernels enable those of the change.
         let backend = unsafe { Backend::new(self.name, self.summary, self.change.needs(), kernels) };
         Ok(Engine { shipped: backend.get(cpu)?, summary: self.summary, round1: Box::leak(Box::new(round1)) })
     }
@@ -142,9 +142,9 @@ pub struct Engine {
 pub struct Made {
     /// The engine's own name.
     pub name: &'static str,
-    /// What its row says of itself.
+    /// Its row's description.
     pub summary: &'static str,
-    /// The tier whose elimination this is, by the address of the code; empty if it is nobody's.
+    /// The tier whose elimination this is, by the address of the code; empty if no tier's.
     pub elimination: &'static str,
     /// Whether the products are that tier's own code too.
     pub own_products: bool,
@@ -170,7 +170,7 @@ impl Engine {
         }
     }
 
-    /// Reads off the kernels what they are, so that a report need not trust the name that was asked for.
+    /// Identifies the kernels by their code, so that a report need not trust the requested name.
     #[must_use]
     pub fn describe(&self) -> Made {
         // Only addresses are compared, so the tiers that this CPU can run suffice: it runs these kernels.
@@ -189,12 +189,12 @@ impl Engine {
     }
 }
 
-/// The names of all rows: those that anybody may run, then the study's.
+/// The names of all rows: those that ship, then the study's.
 pub fn names() -> impl Iterator<Item = &'static str> {
     BACKENDS.iter().map(Backend::name).chain(ROWS.iter().map(|row| row.name))
 }
 
-/// The row called `name`, of either table, if `cpu` can run it.
+/// The row called `name` of either table, if `cpu` can run it.
 ///
 /// # Errors
 /// [`Unavailable`] when there is no such row or the CPU lacks what it needs.
@@ -220,7 +220,7 @@ mod tests {
     use lanework_mayo::{Params, Round};
     use lanework_suite::mayo::phases::{Bench, Operation, Phase};
 
-    /// The rows that can run; a row that a skip is forbidden for fails instead.
+    /// The rows that can run; a required row that cannot run fails instead.
     fn engines() -> Vec<Engine> {
         let settings = Settings::from_env().expect("the environment can be read");
         let cpu = settings.cpu();

@@ -44,7 +44,7 @@ pub(crate) type Scalar = [u64; 4];
 /// The most accumulators of a row: o or k, whichever is larger, over all sets.
 const WIDEST: usize = 18;
 
-/// Where the m-vectors of a row lie: the first one's byte, the bytes to the next, and by how much that shrinks each time.
+/// The places of a row's m-vectors: the first one's byte, the bytes to the next, and how much that step shrinks each time.
 /// A row of a triangle or of a rectangle has even steps, a column of a triangle has shrinking ones.
 #[derive(Clone, Copy)]
 pub(crate) struct Walk {
@@ -58,7 +58,7 @@ impl Walk {
         Walk { at, step, shrink: 0 }
     }
 
-    /// The byte of this m-vector; goes on to the next.
+    /// The byte of this m-vector; advances to the next.
     #[inline(always)]
     fn advance(&mut self) -> usize {
         let here = self.at;
@@ -68,7 +68,7 @@ impl Walk {
     }
 }
 
-/// What one instruction set brings along.
+/// The operations that an instruction set provides.
 pub(crate) trait Isa {
     /// Makes an element ready; constant time.
     fn prepare(element: u8) -> Scalar;
@@ -129,7 +129,7 @@ impl Isa for Portable {
     }
 }
 
-/// The rows of one loop, handed out one by one to whoever is free.
+/// The rows of one loop, handed out one by one to free members.
 struct Rows<'a> {
     first: *mut Block,
     each: usize,
@@ -399,7 +399,7 @@ fn verify<S: SetSpec, const NW: usize, const T: usize, I: Isa>(operands: Verify<
 unsafe fn one_set<S: SetSpec, const NW: usize, const T: usize, I: Isa>(plain: SetKernels) -> SetKernels {
     assert_eq!(plain.sizes(), S::SIZES);
     let blocks = scratch_blocks(S::SIZES);
-    // SAFETY: the products above are those of the set, within so much scratch; the features are the caller's promise.
+    // SAFETY: the products above are those of the set, within this much scratch; the features are the caller's promise.
     unsafe { plain.with_products(blocks, keygen::<S, NW, T, I>, sign::<S, NW, T, I>, verify::<S, NW, T, I>) }
 }
 

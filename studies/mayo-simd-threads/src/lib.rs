@@ -19,9 +19,9 @@ use page::{Figures, Page};
 use question::Plan;
 use races::{Measured, Runner};
 
-/// The rounds, the one that recommendations are decided on first.
+/// The rounds; recommendations are decided on the first.
 const ROUNDS: [&str; 2] = ["round2", "round1"];
-/// Whose phases are shown.
+/// Backends whose phases are shown.
 const PROFILED: [&str; 3] = ["portable", "avx2", "avx512"];
 
 /// The study.

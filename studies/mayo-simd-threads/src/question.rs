@@ -87,7 +87,7 @@ pub(super) struct Workload {
     pub(super) pairs: usize,
     pub(super) quick_ms: u64,
     pub(super) full_ms: u64,
-    /// The sets that the quick form races; of the others it takes medians.
+    /// The sets that the quick form races; it takes medians of the others.
     pub(super) quick_sets: Vec<String>,
 }
 
@@ -121,7 +121,7 @@ impl Plan {
     }
 }
 
-/// The report's "improvement" in percent: by how much more work is done in the same time.
+/// The report's "improvement" in percent: how much more work is done in the same time.
 pub(super) fn improvement(baseline: f64, variant: f64) -> f64 {
     (baseline / variant - 1.0) * 100.0
 }
@@ -131,8 +131,8 @@ pub(super) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// What a run on two and one on four threads say about one thread of the same binary, by Amdahl's law: t2 = s + p / 2
-/// and t4 = s + p / 4 give the time on one thread, s + p, and the parallel share p / (s + p).
+/// What runs on two and four threads imply about one thread of the same binary, by Amdahl's law: t2 = s + p / 2 and
+/// t4 = s + p / 4 give the time on one thread, s + p, and the parallel share p / (s + p).
 pub(super) fn amdahl(t2: f64, t4: f64) -> (f64, f64) {
     let parallel = 4.0 * (t2 - t4).max(0.0);
     let one = t2 + parallel / 2.0;
@@ -215,7 +215,7 @@ mod tests {
         let (one, share) = amdahl(serial + parallel / 2.0, serial + parallel / 4.0);
         assert!((one - 0.8).abs() < 1e-12 && (share - 0.625).abs() < 1e-12);
         assert_eq!(amdahl(0.26, 0.26), (0.26, 0.0));
-        // More threads that cost time are no negative parallel share.
+        // More threads that cost time do not make a negative parallel share.
         assert_eq!(amdahl(0.2, 0.3), (0.2, 0.0));
     }
 

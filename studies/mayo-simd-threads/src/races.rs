@@ -28,7 +28,7 @@ pub(super) struct Measured {
     pub(super) record: Record,
     /// Seconds for the workload's full count, by (set's path, configuration), from the longest runs taken.
     pub(super) seconds: BTreeMap<(String, String), Figure>,
-    /// What each configuration said that it ran.
+    /// What each configuration reported that it ran.
     pub(super) ran: Vec<(String, Report)>,
     pub(super) cores: usize,
     /// Runs of each configuration in a race.
@@ -40,7 +40,7 @@ pub(super) struct Measured {
 /// A time, scaled to the full count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Figure {
-    /// Operations of the runs that it was taken from.
+    /// Operations of the runs behind it.
     count: usize,
     pub(super) seconds: f64,
 }
@@ -142,7 +142,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Everything that must hold before anything is timed: each configuration makes portable's keys and signatures,
-    /// they verify, and the engine that ran is the one that was asked for.
+    /// they verify, and the engine that ran is the requested one.
     fn gate(
         &self,
         sets: &[String],
@@ -164,7 +164,7 @@ impl<'a> Runner<'a> {
         Ok((passed, ran))
     }
 
-    /// How many operations take about as long as the form wants, and what a process without any takes.
+    /// How many operations take about as long as the form needs, and the time of a process without any.
     fn calibrate(&self, baseline: &str, set: &str, passed: &Passed) -> Result<(usize, f64), Failure> {
         let full = self.plan.workload.count;
         let wanted_ms = self.plan.workload.ms(self.full);
@@ -323,7 +323,7 @@ pub(super) fn shown(plan: &Plan, cores: usize) -> Vec<String> {
     report.into_iter().chain(added).chain(batch).collect()
 }
 
-/// Whether a report is what was asked for and agrees with portable's.
+/// Whether a report is of the requested run and agrees with portable's.
 fn compare(name: &str, set: &str, expected: &Report, got: &Report) -> GateRow {
     let asked = name.split("+threads=").next().unwrap_or(name).split(" at -O").next().unwrap_or(name);
     let why = if got.backend != asked {

@@ -40,7 +40,7 @@ impl Configuration {
     }
 }
 
-/// What a run of the workload says of itself. The parent compares, and prints what ran, not what it asked for.
+/// What a run of the workload reports. The parent compares reports, and prints what ran, not what it requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Report {
     pub(super) backend: String,
@@ -48,7 +48,7 @@ pub(super) struct Report {
     pub(super) elimination: String,
     pub(super) own_products: bool,
     pub(super) aes: String,
-    /// Threads of the process at its end, as the system counts them; 0 where it does not say.
+    /// Threads of the process at its end, as the system counts them; 0 where it does not report them.
     pub(super) threads: usize,
     pub(super) count: usize,
     /// Signatures that verified.

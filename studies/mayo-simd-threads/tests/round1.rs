@@ -29,7 +29,7 @@ fn peers() -> Vec<Box<dyn SignaturePeer>> {
         .collect()
 }
 
-/// What the next requests of 24 to 40 bytes give, first the seed, then the randomizer.
+/// Answers for the next requests of 24 to 40 bytes: first the seed, then the randomizer.
 fn drawn(sizes: &Sizes, entropy: &[u8; 48]) -> (Vec<u8>, Vec<u8>) {
     let mut drbg = NistDrbg::new(entropy);
     let (mut seed, mut randomizer) = (vec![0; sizes.secret_key_bytes()], vec![0; sizes.salt_bytes]);

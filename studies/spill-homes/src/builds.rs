@@ -67,7 +67,7 @@ impl Build {
     }
 }
 
-/// The builds of a row, and the contestants that they are.
+/// The builds of a row, and the contestants made of them.
 #[derive(Default)]
 pub(super) struct Builds {
     pub(super) found: BTreeMap<String, Build>,
@@ -75,10 +75,10 @@ pub(super) struct Builds {
 }
 
 impl Builds {
-    /// Looks at each build, and compares its results with the baseline's. MMX may be left in use: that is found, and no difference.
+    /// Looks at each build, and compares its results with the baseline's. MMX may be left in use: that is recorded, not refused.
     ///
     /// # Errors
-    /// [`Failure::refused`]: other results. [`Failure`] of a text that is no program, or of a machine that cannot run it.
+    /// [`Failure::refused`]: other results. [`Failure`] for a text that is not a program, or a machine that cannot run it.
     pub(super) fn of(
         row: &str,
         case: &str,
@@ -145,7 +145,7 @@ impl Builds {
         Some(job(&format!("{row}/{REBUILT}/{MMX}"), case, variants))
     }
 
-    /// Notes what the races say.
+    /// Notes the races' results.
     pub(super) fn note(&mut self, job: &Job, rows: &[ResultRow]) {
         let stack = job.variants.first().map_or("", |stack| &stack.name);
         for (name, build) in &mut self.found {

@@ -34,7 +34,7 @@ pub struct Compiler {
     pub family: &'static str,
     /// The command.
     pub command: String,
-    /// The first line that it says of itself.
+    /// The first line of its version text.
     pub version: String,
 }
 
@@ -74,7 +74,7 @@ impl Compiler {
     /// Compiles `text` to assembly. `flags` are words; `include` is a folder of headers. Flags that only gcc has are left out for clang.
     ///
     /// # Errors
-    /// What the compiler said.
+    /// The compiler's error.
     pub fn assembly(
         &self,
         name: &str,
@@ -86,7 +86,7 @@ impl Compiler {
         let folder = tempfile::tempdir().map_err(failed)?;
         let (source, out) = (folder.path().join("source.c"), folder.path().join("source.s"));
         fs::write(&source, text).map_err(failed)?;
-        // Registers are withheld by gcc alone.
+        // Only gcc can withhold registers.
         let words: Vec<&str> = flags
             .split_whitespace()
             .filter(|word| {

@@ -1,4 +1,4 @@
-//! What an earlier record accepted and this run does not, or no longer proves.
+//! Rewrites that an earlier record accepted and this run does not, or no longer proves.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ impl Change {
     }
 }
 
-/// The rewrites whose verdict is weaker than in the newest of these findings that have the row from the same file.
+/// The rewrites whose verdict is weaker than in the newest of these findings that has the row from the same file.
 pub(super) fn weaker(rows: &[Row], findings: &[Value]) -> Vec<String> {
     let then: Vec<&Value> = findings.iter().filter_map(|one| one["rows"].as_array()).flatten().collect();
     let (mut all, mut changed) = (0, BTreeMap::<Change, Vec<String>>::new());
@@ -110,7 +110,7 @@ mod tests {
         let mut refused = tested;
         refused.homes.insert("own".to_owned(), Column::Not { why: "no slot is left to move".to_owned() });
         assert!(say(&refused, &then(2, 1, "")).contains("refused now: f in own."));
-        // Another text under the same name is another matter.
+        // Another text under the same name is not compared.
         assert_eq!(say(&refused, &then(2, 1, "other.s")), "");
         assert_eq!(say(&refused, &Value::Null), "");
     }

@@ -70,7 +70,7 @@ pub(super) fn given(plan: &Plan, said: &[String]) -> Result<BTreeMap<String, Giv
     Ok(out)
 }
 
-/// The rows of a name, or of a beginning.
+/// The rows with this name, or this beginning.
 fn rows<'a>(plan: &'a Plan, name: &str) -> Vec<&'a Row> {
     let named = |row: &&Row| match name.strip_suffix('*') {
         Some(beginning) => row.name.starts_with(beginning),

@@ -1,5 +1,4 @@
-//! Lanework's own kernels as programs: the modules as they stand in their crates, compiled on the spot behind functions that a C
-//! caller can reach.
+//! Lanework's own kernels as programs: the modules of their crates, compiled on the spot behind functions that a C caller can reach.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
@@ -12,7 +11,7 @@ use serde::Deserialize;
 use super::programs::{Assembly, NotHere};
 use super::rows::Subject;
 
-/// A file of a small crate: where it lies in it, and what it says.
+/// A file of a small crate: its path in the crate, and its text.
 type File = (&'static str, &'static str);
 
 macro_rules! file {
@@ -73,7 +72,7 @@ fn files(source: &str) -> Result<&'static [File], NotHere> {
 /// A kernel of ours.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Kernel {
-    /// What it is called here.
+    /// Its name here.
     pub name: String,
     /// Which sources: gcd, magma or mayo.
     pub source: String,
@@ -82,14 +81,14 @@ pub struct Kernel {
     /// Instructions that the processor must have, as Rust names them: `bmi2`, `adx`.
     #[serde(default)]
     pub needs: Vec<String>,
-    /// Whether slots may move that are used on ways which no input takes (those to a panic).
+    /// Whether slots may move that are used on paths which no input takes (those to a panic).
     #[serde(default)]
     pub unreached: bool,
-    /// What is called with what.
+    /// The call and its arguments.
     pub case: String,
 }
 
-/// The compiler that this was made with, or its like.
+/// The compiler that built this command, or one like it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rustc {
     command: String,
@@ -118,7 +117,7 @@ impl Rustc {
         }
     }
 
-    /// Compiles a small crate, of which `root.rs` is the root, to assembly.
+    /// Compiles a small crate, whose root is `root.rs`, to assembly.
     fn assembly(&self, name: &str, files: &[File], flags: &str) -> Result<Assembly, NotHere> {
         let failed = |e: std::io::Error| NotHere(format!("{name}: {}: {e}", self.command));
         let folder = tempfile::tempdir().map_err(failed)?;
@@ -153,14 +152,13 @@ impl Rustc {
     }
 }
 
-/// The text made whole. Calls through the table of addresses become calls, as a linker makes them; and every function of Rust's own
-/// libraries that is named gets a place: those that panic and format, none of which a kernel on good input comes to. What is called
-/// there ends the process.
+/// The text made whole. Calls through the table of addresses become direct calls, as a linker makes them. Every named function of
+/// Rust's own libraries gets a body that ends the process: those that panic and format, none of which a kernel on good input reaches.
 fn whole(text: &str) -> String {
     let mut out: String = text.lines().map(|line| direct(line) + "\n").collect();
     let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.');
     let defined: BTreeSet<&str> = text.lines().filter_map(|line| line.strip_suffix(':')).collect();
-    // Sections bear their functions' names behind a dot, so those words begin with the dot. A dollar before a name is an immediate's.
+    // Sections are named after their functions, behind a dot, so those words begin with the dot. A dollar before a name is an immediate's.
     let words = text.split(|c| !inside(c)).map(|word| word.trim_start_matches('$'));
     let named: BTreeSet<&str> =
         words.filter(|word| word.starts_with("_ZN") || word.starts_with("_R")).collect();

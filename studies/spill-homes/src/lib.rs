@@ -37,22 +37,22 @@ pub const ENTRY: Entry = Entry {
     ..Entry::new("spill-homes", [include_str!("../study.toml"), include_str!("../study.md")], run)
 };
 
-/// Its own options.
+/// The study's own options.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "The study spill-homes")]
 #[group(skip)]
 struct Own {
-    /// A row's own assembly, and that of the build with values in MMX registers. REBUILT is the baseline with that build's flags.
+    /// A row's own assembly, and that of its build with values in MMX registers. REBUILT is the baseline with that build's flags.
     /// A name may end in `*`. May be given several times.
     #[arg(long, value_name = "ROW=BASELINE[,MMX[,REBUILT]]")]
     asm: Vec<String>,
-    /// These rows and no others.
+    /// Run only these rows.
     #[arg(long, value_name = "ROW", value_delimiter = ',')]
     rows: Vec<String>,
-    /// Every rewrite is checked, and nothing is timed.
+    /// Check every rewrite, and time nothing.
     #[arg(long)]
     validate_only: bool,
-    /// What is found of Lanework's own kernels goes into this machine's profile, "all on the stack" included.
+    /// Keep the findings about Lanework's own kernels in this machine's profile, "all on the stack" included.
     #[arg(long, conflicts_with = "validate_only")]
     keep: bool,
 }

@@ -1,4 +1,4 @@
-//! The overview that the report leaves open: what it says, what its own builds do here, and why the two may differ.
+//! The overview that the report leaves open: its claims, its own builds' results here, and why the two may differ.
 #![forbid(unsafe_code)]
 
 use lanework_race::verdict::Verdict;
@@ -26,7 +26,7 @@ fn range(values: impl Iterator<Item = f64>) -> Option<String> {
     (low <= high).then(|| if a == b { a } else { format!("{a} to {b}") })
 }
 
-/// The range of some differences, and how many have which verdict.
+/// The range of some differences, and how many have each verdict.
 fn summed(parts: &[Part]) -> String {
     let valid = || parts.iter().filter(|part| part.verdict != Verdict::Void);
     let words: Vec<String> = Verdict::ALL
@@ -46,7 +46,7 @@ fn mmx(row: &Row) -> Option<&Build> {
     row.builds.get(MMX)
 }
 
-/// Each note of the report's beside what its builds do here.
+/// Each note of the report beside its builds' results here.
 pub(super) fn claims(claims: &[Claim], rows: &[Row]) -> String {
     let header =
         ["Rows", "The report's note", "i7-10700K", "Its MMX build here", "Its policy by `respill` here"];
@@ -65,7 +65,7 @@ pub(super) fn claims(claims: &[Claim], rows: &[Row]) -> String {
     table(&strings(&header), &lines)
 }
 
-/// The other builds that were given, and what was found of each.
+/// The other builds that were given, and the findings on each.
 pub(super) fn builds(rows: &[Row]) -> String {
     let header = [
         "Implementation",

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::programs::{Assembly, NotHere};
 
-/// The manifest, the lock file and the empty library, for where the study's folder is not.
+/// The manifest, the lock file and the empty library, for machines without the study's folder.
 const FILES: [(&str, &str); 3] = [
     ("Cargo.toml", include_str!("../corpus/Cargo.toml")),
     ("Cargo.lock", include_str!("../corpus/Cargo.lock")),
@@ -35,10 +35,10 @@ struct Package {
 }
 
 impl Packages {
-    /// Asks cargo, first for what is on this machine, then with the network.
+    /// Asks cargo, first offline, then with the network.
     ///
     /// # Errors
-    /// No cargo, or packages that cannot be had.
+    /// No cargo, or packages that cannot be fetched.
     pub fn find() -> Result<Packages, NotHere> {
         let cargo =
             std::env::var_os("CARGO").filter(|name| !name.is_empty()).unwrap_or_else(|| "cargo".into());
@@ -46,7 +46,7 @@ impl Packages {
     }
 
     fn by(cargo: &OsString) -> Result<Packages, NotHere> {
-        // Cargo may write beside a manifest, and the folder of the study may not be ours to write in.
+        // Cargo may write beside a manifest, and the folder of the study may not be writable.
         let failed = |e: std::io::Error| NotHere(format!("the corpus: a temporary folder: {e}"));
         let folder = tempfile::tempdir().map_err(failed)?;
         for (name, text) in FILES {

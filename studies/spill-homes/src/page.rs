@@ -142,7 +142,7 @@ fn homes_table(rows: &[&Row], homes: &[String], which: impl Fn(&Finding) -> Opti
     table(&header, &rows.iter().map(line).collect::<Vec<_>>())
 }
 
-/// What was checked of every row in every home.
+/// The checks of every row in every home.
 fn checks_table(rows: &[Row], homes: &[String]) -> String {
     let columns: Vec<&str> = std::iter::once(OWN).chain(homes.iter().map(String::as_str)).collect();
     let mut header = strings(&["Implementation"]);
@@ -283,7 +283,7 @@ pub(super) fn page(
     }
 }
 
-/// How many rewrites were checked, by what.
+/// How many rewrites were checked, and by which means.
 fn checked(measured: &Measured) -> String {
     let (mut rewrites, mut proved) = (0, 0);
     let mut sum = Checks::default();

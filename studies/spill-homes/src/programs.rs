@@ -1,12 +1,12 @@
-//! Programs whose spills are studied: where their assembly comes from, and what is called with what.
+//! Programs whose spills are studied: where their assembly comes from, and the calls with their arguments.
 //!
-//! Nothing here is copied from anybody: assembly is read from packages that cargo keeps, and the rest is compiled on the spot, from
-//! our own sources or from a package's headers, with flags that are said.
+//! Nothing here is copied from others: assembly is read from packages that cargo keeps. The rest is compiled on the spot, from our
+//! own sources or from a package's headers, with flags that are reported.
 #![forbid(unsafe_code)]
 
 use core::fmt;
 
-/// Why a program is not here: a package that cannot be had, a compiler that is missing, a file that is not what was expected.
+/// Why a program is not here: a package that cannot be fetched, a compiler that is missing, a file that is not what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotHere(pub String);
 

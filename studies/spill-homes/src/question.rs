@@ -21,7 +21,7 @@ pub(super) struct Plan {
     pub(super) rows: Rows,
 }
 
-/// Who asked first, and where.
+/// The report that asked first.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Original {
     pub(super) title: String,
@@ -41,9 +41,9 @@ pub(super) struct Effort {
     pub(super) milliseconds: u64,
     /// Inputs on which results are compared.
     pub(super) inputs: u64,
-    /// The homes, beside the report's own choice.
+    /// The homes, besides the report's own choice.
     pub(super) homes: Vec<String>,
-    /// Whether rows that the user gives files for are checked, untimed, as they stand without.
+    /// Whether rows that the user gives files for are also checked without those files, untimed.
     #[serde(default)]
     pub(super) stand_ins: bool,
     /// The rows, if not all.

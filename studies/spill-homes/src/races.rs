@@ -37,13 +37,13 @@ use crate::rows::{Figures, Subject};
 /// The name of the report's own choice of slots and homes.
 pub(super) const OWN: &str = "own";
 
-/// What is known of a row.
+/// Everything known about a row.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
     pub(super) name: String,
     /// kem, hash or xof as in the report; fiat; own.
     pub(super) table: String,
-    /// What the profile keeps the function's homes under.
+    /// The profile's key for the function's homes.
     pub(super) key: String,
     /// Whether this is the report's own function.
     pub(super) original: bool,
@@ -52,9 +52,9 @@ pub(super) struct Row {
     pub(super) from: String,
     /// Compiler and flags, of a text made here.
     pub(super) made_by: Option<String>,
-    /// Whether it was to be timed; else it was checked alone, beside a row of its name with given files.
+    /// Whether it was to be timed; else it was only checked, beside a row of the same name with given files.
     pub(super) timed: bool,
-    /// What the report's rewrite moved, and where to.
+    /// The slots that the report's rewrite moved, and where to.
     pub(super) policy: Option<String>,
     /// Median time with the values on the stack, in nanoseconds, if it was timed.
     pub(super) stack_ns: Option<f64>,
@@ -65,7 +65,7 @@ pub(super) struct Row {
     pub(super) code: Option<Code>,
     /// Other builds of the function that were given.
     pub(super) builds: BTreeMap<String, Build>,
-    /// What was found of each home, by its column.
+    /// The findings on each home, by its column.
     pub(super) homes: BTreeMap<String, Column>,
     /// The slots that each checked rewrite moves, by the names that `respill analyse` gives them, and where to.
     pub(super) moved: BTreeMap<String, BTreeMap<String, String>>,
@@ -89,10 +89,10 @@ pub(super) enum Column {
     Not { why: String },
 }
 
-/// What was checked of a rewrite.
+/// The checks of a rewrite.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Checks {
-    /// Slots of which the text shows that nobody else touches them, and those of which runs do.
+    /// Slots that nothing else touches: those proved by the text, and those shown by runs.
     pub(super) by_text: usize,
     pub(super) by_runs: usize,
     /// Slots that the judge refused to move.
@@ -144,7 +144,7 @@ struct Asked {
     figures: Option<Figures>,
     /// The report's homes and policy.
     own: Option<(String, String)>,
-    /// Whether slots may move that are used on ways which no input takes.
+    /// Whether slots may move that are used on paths which no input takes.
     unreached: bool,
     /// Other builds of the function, if the user gives the row's files.
     builds: Option<Vec<(&'static str, Assembly)>>,
@@ -205,7 +205,7 @@ pub(super) fn measure(
     Ok(Measured { rows, not_here, costs, record })
 }
 
-/// The programs that are here; of the others, why not.
+/// The programs that are here, and why the others are not.
 fn asked(
     plan: &Plan,
     effort: &Effort,
@@ -279,7 +279,7 @@ fn asked(
     out
 }
 
-/// Whether this processor has what a row's code is made of.
+/// Whether this processor has the instructions of a row's code.
 fn runs_here(said: &str) -> Result<(), NotHere> {
     #[cfg(target_arch = "x86_64")]
     let (mulx, bmi) = (
@@ -374,7 +374,7 @@ fn row(session: &Session, effort: &Effort, asked: &Asked, record: &mut Record) -
     Ok(row)
 }
 
-/// What each checked rewrite is raced as. A rewrite that cannot be raced says why in its column.
+/// The contestant that each checked rewrite is raced as. A rewrite that cannot be raced says why in its column.
 fn raced(
     analysis: &Analysis,
     found: &BTreeMap<String, Checked>,
@@ -392,7 +392,7 @@ fn raced(
     raced
 }
 
-/// Checked rewrites, and what is said of every column.
+/// Checked rewrites, and the result of every column.
 type Columns = (BTreeMap<String, Checked>, BTreeMap<String, Column>);
 
 /// Every column's rewrite, checked.
@@ -406,7 +406,7 @@ fn checks(
     let also = asked.subject.also.iter().map(|case| Case::parse(case)).collect::<Result<Vec<_>, _>>();
     let cases: Vec<Case> = std::iter::once(case.clone()).chain(also.map_err(Failure::input)?).collect();
     let (mut found, mut homes) = Columns::default();
-    // What is found aliased once is so for all homes.
+    // A slot that is found aliased once is aliased for all homes.
     let reached = reached(analysis, &case);
     let mut stay: BTreeSet<(usize, usize)> = outside(analysis, &reached);
     let columns = asked
@@ -423,7 +423,7 @@ fn checks(
             only: BTreeSet::new(),
             operands: true,
         };
-        // Code whose way follows from its input is followed on several.
+        // Code whose path depends on its input is traced on several.
         let traced = if asked.unreached { 4 } else { 1 };
         let options =
             Options { inputs: effort.inputs, traced, unreached: asked.unreached, ..Options::default() };
@@ -452,7 +452,7 @@ fn nothing_moves(analysis: &Analysis, wish: &Wish, reached: &BTreeSet<usize>) ->
             *counted.entry(why.to_string()).or_default() += 1;
         }
     }
-    // What the plan would move is what the judge refused.
+    // The slots that the plan would move are those that the judge refused.
     if !plan.homes.is_empty() {
         counted.insert("the judge refuses it".to_owned(), plan.homes.len());
     }
@@ -465,7 +465,7 @@ fn control(row: &ResultRow) -> Control {
     Control { more: 1.0 / row.ratio - 1.0, low: 1.0 / row.high - 1.0, high: 1.0 / row.low - 1.0 }
 }
 
-/// The name under which a row's function has its homes kept.
+/// The name under which the homes of a row's function are kept.
 fn key_of(analysis: &Analysis, case: &str) -> Result<String, Failure> {
     let case = Case::parse(case).map_err(Failure::input)?;
     Ok(names::key(analysis, unit(analysis, case.measured())?))

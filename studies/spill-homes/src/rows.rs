@@ -1,4 +1,4 @@
-//! The rows of the study `spill-homes`, as its file says them.
+//! The rows of the study `spill-homes`, as its file lists them.
 #![forbid(unsafe_code)]
 
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use super::kernels::Kernel;
 use super::packages::Packages;
 use super::programs::{Assembly, NotHere};
 
-/// The rows, and what compilers are told.
+/// The rows, and the compilers' flags.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Rows {
     /// The report's rows.
@@ -21,7 +21,7 @@ pub struct Rows {
     pub compilers: Flags,
 }
 
-/// What compilers are told.
+/// The compilers' flags.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Flags {
     /// For our own sources.
@@ -35,11 +35,11 @@ pub struct Flags {
 /// A row of the report.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Row {
-    /// What it is called here.
+    /// Its name here.
     pub name: String,
     /// libjade's name of the function.
     pub function: String,
-    /// Which of the report's tables it stands in: kem, hash or xof.
+    /// The report's table that it is in: kem, hash or xof.
     pub table: String,
     /// The package that has libjade's own assembly,
     pub package: Option<String>,
@@ -58,7 +58,7 @@ pub struct Row {
     pub policy: String,
     /// The report's figures; poly1305 is named by it and has none.
     pub original: Option<Figures>,
-    /// What is called with what.
+    /// The call and its arguments.
     pub case: String,
     /// Other calls that checks follow: lengths whose code the first does not reach.
     #[serde(default)]
@@ -87,7 +87,7 @@ impl Figures {
 /// A multiplication of fiat-crypto.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Fiat {
-    /// What it is called here.
+    /// Its name here.
     pub name: String,
     /// The header.
     pub header: String,
@@ -108,7 +108,7 @@ pub struct Subject {
     pub function: String,
     /// The text.
     pub assembly: Assembly,
-    /// What is called with what, with the function's name in place.
+    /// The call and its arguments, with the function's name in place.
     pub case: String,
     /// Other calls that checks follow.
     pub also: Vec<String>,

@@ -1,4 +1,4 @@
-//! The study's run: what is measured, what it says, and what is kept of it.
+//! The study's run: measurements, findings, and the part that is kept.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ pub(crate) fn run(session: &Session, study: &Study, options: &Options) -> Result
     Ok(Found { page: document(&page)?, findings, holds: true, record: measured.record })
 }
 
-/// Puts what was found of Lanework's own kernels into the profile, and says what that was.
+/// Puts the findings about Lanework's own kernels into the profile, and describes them.
 fn keep(session: &Session, keep: Keep, found: BTreeMap<String, Spill>) -> Result<Vec<String>, Failure> {
     if found.is_empty() {
         return Ok(vec![

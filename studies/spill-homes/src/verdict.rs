@@ -42,7 +42,7 @@ pub(super) fn told(measured: &Measured, timed: bool) -> Vec<String> {
     out
 }
 
-/// How often which verdict.
+/// How often each verdict occurs.
 fn overview(rows: &[Row]) -> Vec<String> {
     let all: Vec<(&Row, &String, &Finding)> =
         rows.iter().flat_map(|row| raced(row).map(move |(name, f)| (row, name, f))).collect();
@@ -106,7 +106,7 @@ fn overview(rows: &[Row]) -> Vec<String> {
     out
 }
 
-/// Which of the loops' figures agree with it.
+/// The loops' figures that explain it.
 fn why(measured: &Measured) -> Vec<String> {
     let Ok(table) = &measured.costs else { return Vec::new() };
     let line = |home: &str| {
@@ -138,7 +138,7 @@ fn why(measured: &Measured) -> Vec<String> {
 /// A control whose interval is wider than this, as a fraction, says nothing of effects of one per cent.
 const SHARP: f64 = 0.01;
 
-/// What the controls say of effects of the report's size.
+/// What the controls say about effects of the report's size.
 fn small(rows: &[Row]) -> Vec<String> {
     let theirs: Vec<f64> =
         rows.iter().filter_map(|row| row.figures).map(|(stack, mmx)| mmx / stack - 1.0).collect();
@@ -221,7 +221,7 @@ fn own(rows: &[Row]) -> Vec<String> {
     )]
 }
 
-/// Whether a kernel of Lanework's own was raced, and not in vain.
+/// Whether a kernel of Lanework's own was raced with a verdict that counts.
 fn own_and_told(row: &Row) -> bool {
     row.table == "own" && raced(row).any(|(_, f)| f.whole.verdict != Verdict::Void)
 }
@@ -232,8 +232,8 @@ fn wins(f: &Finding) -> bool {
         && f.home_alone.as_ref().is_some_and(|alone| alone.verdict == Verdict::Faster)
 }
 
-/// What the profile is to keep of Lanework's own kernels: the homes that make one fastest, if any does beyond doubt; else that all stay
-/// on the stack. Of kernels that were not raced, or only in void races, it keeps nothing.
+/// What the profile is to keep of Lanework's own kernels: the homes that make one fastest, if any does beyond doubt; else that all
+/// values stay on the stack. It keeps nothing of kernels that were not raced, or only in void races.
 pub(super) fn best(rows: &[Row]) -> BTreeMap<String, Spill> {
     let mut out = BTreeMap::new();
     for row in rows.iter().filter(|row| own_and_told(row)) {
@@ -351,7 +351,7 @@ pub(super) mod tests {
         assert!(own(&[row(-0.05, Verdict::Faster, Verdict::Faster)])[0].contains("1 of 1"));
         assert!(own(&[row(0.05, Verdict::Slower, Verdict::Slower)])[0].contains("0 of 1"));
         assert!(overview(&[])[0].starts_with("No rewrite was raced"));
-        // What failed its control is no winner, and is counted apart.
+        // A race that failed its control has no winner, and is counted apart.
         let void = row(-0.05, Verdict::Void, Verdict::Void);
         let said = overview(std::slice::from_ref(&void)).join("\n");
         assert!(
@@ -375,13 +375,13 @@ pub(super) mod tests {
         assert_eq!(spill.homes, BTreeMap::from([("f:-8".to_owned(), "mm0".to_owned())]));
         assert!((spill.ratio - 1.0 / 0.95).abs() < 1e-12);
         assert!(spill.told().starts_with("f:-8 in mm0 (×1.053)"), "{}", spill.told());
-        // Of two that win the faster one.
+        // Of two winners, the faster one.
         let mut two = kernel(row(-0.05, Verdict::Faster, Verdict::Faster));
         let slower = row(-0.02, Verdict::Faster, Verdict::Faster).homes.remove(OWN).expect("a column");
         two.homes.insert("a".to_owned(), slower);
         two.moved.insert("a".to_owned(), BTreeMap::from([("f:-8".to_owned(), "k1".to_owned())]));
         assert_eq!(best(&[two]), won);
-        // What layout alone may have done, what cannot be told and what is slower stay on the stack, and that is kept.
+        // A gain that may be layout's alone, an undecided race and a slower home leave values on the stack, and that is kept.
         for (more, whole, alone) in [
             (-0.05, Verdict::Faster, Verdict::Same),
             (-0.05, Verdict::CannotTell, Verdict::Faster),
@@ -391,7 +391,7 @@ pub(super) mod tests {
             assert_eq!(said["f#0123"], Spill { homes: BTreeMap::new(), ratio: 1.0 });
             assert!(said["f#0123"].told().starts_with("all on the stack"), "{}", said["f#0123"].told());
         }
-        // Others' functions and kernels that were not raced are none of the profile's business.
+        // The profile keeps nothing of others' functions and of kernels that were not raced.
         assert!(best(&[row(-0.05, Verdict::Faster, Verdict::Faster)]).is_empty());
         assert!(best(&[kernel(row(-0.05, Verdict::Void, Verdict::Void))]).is_empty());
         let mut unraced = kernel(row(-0.05, Verdict::Faster, Verdict::Faster));

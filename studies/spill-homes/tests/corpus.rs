@@ -1,5 +1,5 @@
-//! Rewrites of other people's assembly: what was moved without asking who else touches it passes random testing and is refused, and what
-//! is accepted does the same.
+//! Rewrites of other people's assembly. A rewrite that moves slots without checking what else touches them passes random testing and is
+//! refused; an accepted rewrite gives the same results.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![forbid(unsafe_code)]
@@ -27,7 +27,7 @@ const RANDOM_DEC: &str =
     "measure jade_kem_kyber_kyber768_amd64_ref_dec(got: out 32, ct: random 1088, sk: random 2400)";
 const MULX: &str = "measure jade_scalarmult_curve25519_amd64_mulx(q: out 32, n: random 32, p: random 32)";
 
-/// A file of the corpus; a machine without it skips, saying why, unless it must not.
+/// A file of the corpus; a machine without it skips with a reason, unless skips are forbidden.
 fn corpus(package: &str, path: &str) -> Option<String> {
     match Packages::find().and_then(|packages| packages.assembly(package, path)) {
         Ok(assembly) => Some(assembly.text),
@@ -39,8 +39,8 @@ fn corpus(package: &str, path: &str) -> Option<String> {
     }
 }
 
-/// Inputs of a case on which another version leaves other bytes: each run beside the original's, as a tester does who knows nothing of
-/// stacks, or with the dead stack filled in between.
+/// Inputs of a case on which another version leaves other bytes. Each run is compared with the original's, as by a tester who knows
+/// nothing of stacks, or with the dead stack filled in between.
 fn differing(original: &Loaded, other: &Loaded, case: &str, inputs: u64, poisoned: bool) -> u64 {
     let case = Case::parse(case).expect("a case");
     let mut arena = case.arena();
@@ -64,7 +64,7 @@ fn loaded(text: &str) -> Loaded {
     Loaded::new(&program, &Externals::default()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// A text of the corpus, the function in question, and what is called.
+/// A text of the corpus, the function in question, and the call.
 struct Subject {
     analysis: Analysis,
     function: usize,
@@ -79,7 +79,7 @@ impl Subject {
         Subject { analysis, function, case }
     }
 
-    /// Moves these slots, or all of the function's and its callees', whoever else touches them.
+    /// Moves these slots, or all of the function's and its callees', whatever else touches them.
     fn wish(&self, home: &str, only: BTreeSet<(usize, usize)>) -> Wish {
         let reached: BTreeSet<usize> =
             self.analysis.below(self.function).into_iter().chain([self.function]).collect();
@@ -102,14 +102,14 @@ impl Subject {
         values.map(|(s, _)| (self.function, s)).collect()
     }
 
-    /// The rewrite that asks nobody.
+    /// The rewrite without checks.
     fn naive(&self, wish: &Wish) -> Program {
         let made = rewrite(&self.analysis, &plan(&self.analysis, wish), Rewriting::default())
             .unwrap_or_else(|e| panic!("{e}"));
         Program::new("naive.s", made.text).unwrap_or_else(|e| panic!("{e}"))
     }
 
-    /// The naive rewrite is refused, by the name of what is wrong. What is accepted instead moves fewer slots.
+    /// The naive rewrite is refused, and the fault is named. The rewrite accepted instead moves fewer slots.
     fn refused_and_fixed(&self, naive: &Program) -> Loaded {
         let cases = std::slice::from_ref(&self.case);
         let options = Options { inputs: 5, traced: 1, ..Options::default() };

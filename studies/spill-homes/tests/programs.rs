@@ -25,7 +25,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// What the case's written buffers hold after its measured call.
+/// The content of the case's written buffers after its measured call.
 fn answer(loaded: &Loaded, case: &str) -> Vec<u8> {
     let case = Case::parse(case).expect("a case");
     let mut arena = case.arena();
@@ -47,7 +47,7 @@ fn bytes(message: &[u8]) -> String {
     if message.is_empty() { "bytes 0x00".to_owned() } else { format!("bytes 0x{}", hex(message)) }
 }
 
-/// SHA-512 of what each function gives for the messages, 200 bytes of each, as OpenSSL computes it.
+/// SHA-512 of each function's output for the messages, 200 bytes of each, as OpenSSL computes it.
 const SHAKE128: &str = "8192d6774a52be6b9e1f2acb5549fb1f9b81f32cfd62957bfabf9fd3ac160e67180bbe2acb4b2457d92b43b5e304eb4dbcf4f2f8f4092cba2f88d62fad5ae94a";
 const SHAKE256: &str = "83dad5390a0b7d963b64a334c55e4f77c536b8ed473b446887d017e3cd1ee43bc76550ef5d8d61d2c482c6cffe5072c3927cc376bde5e9be2bdcc6f4deedbda9";
 
@@ -218,7 +218,7 @@ fn a_users_own_file_is_the_original() {
     );
 }
 
-/// Lanework's own kernels, compiled on the spot, still give the answers that their crates are held to.
+/// Lanework's own kernels, compiled on the spot, still give the answers that their crates are checked against.
 #[test]
 fn our_own_kernels_give_the_known_answers() {
     let Ok(rustc) = Rustc::find() else {
@@ -264,7 +264,7 @@ fn our_own_kernels_give_the_known_answers() {
                 let case = format!("measure {function}(out: out 160, a: bytes 0x{a}, b: bytes 0x{b})");
                 (case, format!("c50802{}", "00".repeat(125)))
             }
-            // Of a thousand zeros; what FIPS 202 has for it, as Python's hashlib computes it.
+            // The digest of a thousand zeros by FIPS 202, as Python's hashlib computes it.
             "mayo-shake256" => {
                 let case = format!("measure {function}(out: out 1000, in: bytes 0x{})", "00".repeat(1000));
                 (case, "8cf4d9b084d3c0b38f3b716c74d3d1d39a84fb66dcf76d59265dbaf4316cf4ad".to_owned())

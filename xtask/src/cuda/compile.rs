@@ -8,11 +8,11 @@ use std::process::Command;
 use super::Problem;
 use super::manifest::Program;
 
-/// The version of nvcc that programs are compiled with. Drivers refuse intermediate code of a newer one than they know, so it
-/// is the oldest that has all that is needed.
+/// The version of nvcc that programs are compiled with. Drivers refuse intermediate code of a newer version than their own, so it
+/// is the oldest that has everything needed.
 pub(super) const NVCC: &str = "13.0.88";
 
-/// What pip is to install: exactly these files.
+/// Exactly the files that pip installs.
 const WHEELS: &str = include_str!("wheels.txt");
 
 /// A compiler and a disassembler.
@@ -20,16 +20,16 @@ pub(super) struct Toolchain {
     folder: PathBuf,
 }
 
-/// What every program is compiled with: machine code for sm_89 and sm_90, and intermediate code for whatever is newer than
-/// sm_80. All from one intermediate code: nothing here is written for one architecture alone, the front end takes as long as all of
-/// the rest, and what newer devices compile for themselves is then what the lint has seen two translations of.
+/// Options of every program: machine code for sm_89 and sm_90, and intermediate code for whatever is newer than
+/// sm_80. All come from one intermediate code: no source is for one architecture alone, and the front end takes as long as all
+/// the rest. So the lint has seen two translations of the code that newer devices compile for themselves.
 pub(super) fn options(program: &Program) -> Vec<String> {
     let fixed = ["-std=c++17", "-O3", "-gencode=arch=compute_80,code=[compute_80,sm_89,sm_90]"];
     fixed.iter().map(|option| (*option).to_owned()).chain(program.options.iter().cloned()).collect()
 }
 
 impl Toolchain {
-    /// The one in this folder, installed there first if it is not there yet.
+    /// The toolchain in this folder, installed there if missing.
     pub(super) fn get(folder: &Path) -> Result<Toolchain, Problem> {
         let toolchain = Toolchain { folder: folder.to_owned() };
         let done = folder.join("wheels.txt");
@@ -51,7 +51,7 @@ impl Toolchain {
             .arg(&fresh)
             .arg("--requirement")
             .arg(&list);
-        run(&mut pip).map_err(|why| Problem::Missing(format!("nvcc cannot be obtained: {why}")))?;
+        run(&mut pip).map_err(|why| Problem::Missing(format!("nvcc cannot be installed: {why}")))?;
         let _ = fs::remove_dir_all(folder);
         fs::rename(&fresh, folder).map_err(|e| trouble(folder, e))?;
         toolchain.version()?;
@@ -62,7 +62,7 @@ impl Toolchain {
         self.folder.join("nvidia/cu13/bin").join(name)
     }
 
-    /// That it is the version it is to be.
+    /// Checks its version.
     fn version(&self) -> Result<(), Problem> {
         let said = run(Command::new(self.tool("nvcc")).arg("--version"))
             .map_err(|why| Problem::Missing(format!("nvcc does not run: {why}")))?;
@@ -72,7 +72,7 @@ impl Toolchain {
         Err(Problem::Failed(format!("nvcc is not {NVCC}: {}", said.trim())))
     }
 
-    /// Compiles a program to a fat binary. Paths of this machine stay out of it: the source is named as it is from its
+    /// Compiles a program to a fat binary. Paths of this machine stay out of it: the source is named relative to its
     /// folder.
     pub(super) fn compile(&self, folder: &Path, program: &Program, to: &Path) -> Result<(), Problem> {
         let mut nvcc = Command::new(self.tool("nvcc"));
@@ -104,7 +104,7 @@ impl Toolchain {
     }
 }
 
-/// Runs a tool to its end. What it wrote, or why it failed.
+/// Runs a tool to its end. Returns what it wrote, or why it failed.
 fn run(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|e| format!("{name}: {e}"))?;

@@ -14,14 +14,14 @@ pub(super) struct Memory {
     base: u64,
     /// Words of arguments that are pointers.
     pointers: Origins,
-    /// Those to what is public as long as the kernel runs.
+    /// Pointers to memory that is public while the kernel runs.
     public: Origins,
     /// The kernel's own constants: bank 2, word by word.
     constants: Vec<u32>,
 }
 
 impl Memory {
-    /// `words`: whether each word is a pointer, and to what is public.
+    /// `words`: whether each word is a pointer, and whether to public memory.
     pub(super) fn of(architecture: &str, words: impl IntoIterator<Item = (bool, bool)>) -> Memory {
         let mut memory =
             Memory { base: arguments_at(architecture), pointers: 0, public: 0, constants: Vec::new() };
@@ -37,7 +37,7 @@ impl Memory {
         Memory { constants, ..self }
     }
 
-    /// What an operand that names constants comes from.
+    /// The origin of an operand that names constants.
     fn origin(&self, bank: u64, offset: Option<u64>) -> Origins {
         match (bank, offset) {
             (0, Some(offset)) => match offset.checked_sub(self.base) {
@@ -46,18 +46,18 @@ impl Memory {
                 None => 0,
             },
             (0, None) => self.pointers,
-            // Addresses of the module's own memory; other banks have numbers.
+            // Addresses of the module's own memory; other banks hold numbers.
             (4, _) => MODULE,
             _ => 0,
         }
     }
 
-    /// Whether all that may lie behind such an address is public.
+    /// Whether everything at such an address is public.
     pub(super) fn is_public(&self, from: Origins) -> bool {
         from != 0 && from & !(self.public | MODULE) == 0
     }
 
-    /// Whether some of it may be, or nothing is known of it.
+    /// Whether something at such an address may be public, or its origin is unknown.
     pub(super) fn may_be_public(&self, from: Origins) -> bool {
         from == 0 || from & (self.public | MODULE) != 0
     }
@@ -69,7 +69,7 @@ pub(super) fn arguments_at(architecture: &str) -> u64 {
     if number.unwrap_or(0u32) >= 90 { 0x210 } else { 0x160 }
 }
 
-/// What an instruction stands under.
+/// The predicate of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Guard {
     Always,
@@ -86,15 +86,15 @@ pub(super) fn guard(i: &Instruction) -> Guard {
     }
 }
 
-/// The fact without which a comparison's operands have no say: it is joined to a predicate by "and", which must be true for that, or
-/// by "or", which must be false.
+/// The fact under which a comparison's operands matter: it is joined to a predicate by "and", which must then be true, or
+/// by "or", which must then be false.
 fn joined(i: &Instruction) -> Option<Fact> {
     let how = match (i.has("AND"), i.has("OR")) {
         (true, false) => true,
         (false, true) => false,
         _ => return None,
     };
-    // Two results, two operands, and the predicate; with another one behind, it is of wider numbers.
+    // Two results, two operands, and the predicate. With another operand after it, it compares wider numbers.
     match (i.root.as_str(), i.operands.as_slice()) {
         ("ISETP", [_, _, _, _, last]) if !i.has("EX") => match last.value.as_slice() {
             [cell] if predicate(*cell) => Some((*cell, how != last.text.starts_with('!'))),
@@ -104,7 +104,7 @@ fn joined(i: &Instruction) -> Option<Fact> {
     }
 }
 
-/// What may be in a cell when the instruction reads it, if it has a say in what comes of it.
+/// What a cell may hold when the instruction reads it and its value matters.
 pub(super) fn read(i: &Instruction, cell: Cell, state: &State) -> Value {
     match guard(i) {
         Guard::If(fact) => state.get(cell, Some(fact)),
@@ -112,12 +112,12 @@ pub(super) fn read(i: &Instruction, cell: Cell, state: &State) -> Value {
     }
 }
 
-/// Whether a secret decides if the instruction is carried out.
+/// Whether a secret decides if the instruction is executed.
 pub(super) fn guarded(i: &Instruction, state: &State) -> bool {
     i.guard.is_some_and(|cell| state.get(cell, None).is_secret())
 }
 
-/// What the addresses of an instruction are made of.
+/// The value that an instruction's addresses come from.
 pub(super) fn addressed(i: &Instruction, state: &State) -> Value {
     let cells = i.operands.iter().flat_map(|o| &o.address);
     cells.fold(Value::default(), |sum, cell| sum.or(&read(i, *cell, state)))
@@ -127,7 +127,7 @@ pub(super) fn addressed(i: &Instruction, state: &State) -> Value {
 enum Exit {
     /// To the instruction at this position.
     To(usize),
-    /// The same, if the fact holds.
+    /// To this position, if the fact holds.
     If(Fact, usize),
 }
 
@@ -136,12 +136,12 @@ pub(super) struct Flow<'a> {
     code: &'a [Instruction],
     memory: Memory,
     position: BTreeMap<u64, usize>,
-    /// Where each barrier's threads go on.
+    /// Where each barrier's threads continue.
     joins: BTreeMap<&'a str, BTreeSet<u64>>,
-    /// What is known at the beginning of each block that control comes to.
+    /// What is known at the beginning of each block that control reaches.
     before: BTreeMap<usize, State>,
     starts: BTreeSet<usize>,
-    /// Jumps that nobody can follow.
+    /// Jumps that cannot be followed.
     pub(super) lost: BTreeSet<String>,
 }
 
@@ -150,7 +150,7 @@ impl<'a> Flow<'a> {
         let code = function.code.as_slice();
         let position: BTreeMap<u64, usize> = code.iter().enumerate().map(|(n, i)| (i.at, n)).collect();
         let mut joins: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
-        // A block begins wherever an immediate number may be a place to go to.
+        // A block begins wherever an immediate number may be a jump target.
         let mut starts = BTreeSet::from([0]);
         for (n, i) in code.iter().enumerate() {
             if i.root == "BSSY"
@@ -170,7 +170,7 @@ impl<'a> Flow<'a> {
         Flow { code, memory, position, joins, before: BTreeMap::new(), starts, lost: BTreeSet::new() }
     }
 
-    /// Runs until nothing changes, then shows every instruction that control comes to, with what is known before it.
+    /// Runs until nothing changes, then shows every instruction that control reaches, with what is known before it.
     pub(super) fn run(&mut self, mut see: impl FnMut(&Instruction, &State, &Memory)) {
         if self.code.is_empty() {
             return;
@@ -202,7 +202,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Goes through a block: its last instruction, and what is known behind that.
+    /// Goes through a block. Returns its last instruction, and what is known after it.
     fn block(&self, start: usize, mut see: impl FnMut(&Instruction, &State)) -> (usize, State) {
         let mut state = self.before.get(&start).cloned().unwrap_or_default();
         let mut n = start;
@@ -228,14 +228,14 @@ impl<'a> Flow<'a> {
                 let register = i.operands.iter().flat_map(|o| &o.value).next();
                 match register.and_then(|cell| read(i, *cell, state).places) {
                     Some(places) => to = places,
-                    None => lost("a call that comes back nobody knows where"),
+                    None => lost("a return to an unknown address"),
                 }
                 goes_on = false;
             }
             "EXIT" | "KILL" => goes_on = false,
             "BSYNC" => {
                 let joins = i.operands.first().and_then(|barrier| self.joins.get(barrier.text.as_str()));
-                // Where the code goes on behind is where this barrier's threads meet, if it is any of its places.
+                // If the next instruction is one of this barrier's places, its threads meet there.
                 let behind = self.code.get(n + 1).map(|next| next.at);
                 if let Some(joins) = joins
                     && !behind.is_some_and(|at| joins.contains(&at))
@@ -273,7 +273,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Whether the instruction is what `lw_declassify` stands for, a dot product with 1 to which nothing is added; or `lw_public_row`, one of
+/// Whether the instruction comes from `lw_declassify`, a dot product with 1 to which nothing is added, or `lw_public_row`: a product of
 /// four bytes with a single 128, which is where a row of a table begins, added to what is public.
 pub(super) fn releases(i: &Instruction, state: &State, memory: &Memory) -> bool {
     let (Some(factor), Some(sum)) = (i.operands.get(2), i.operands.get(3)) else { return false };
@@ -295,7 +295,7 @@ pub(super) fn releases(i: &Instruction, state: &State, memory: &Memory) -> bool 
         }
 }
 
-/// Which bytes of what is computed depend on a secret. Sums carry upwards alone, and some instructions keep bytes apart.
+/// Which bytes of the result depend on a secret. Sums carry only upwards, and some instructions keep bytes apart.
 fn secret_bytes(i: &Instruction, count: usize, state: &State) -> u8 {
     let of = |cell: &Cell| read(i, *cell, state).secret;
     let read = sources(i, count);
@@ -309,13 +309,13 @@ fn secret_bytes(i: &Instruction, count: usize, state: &State) -> u8 {
     let bytes = |n: usize| operand(n).map_or(0, |o| o.value.iter().fold(0, |sum, cell| sum | of(cell)));
     let immediate = |n: usize| u32::from_str_radix(operand(n)?.text.strip_prefix("0x")?, 16).ok();
     let high = ["HI", "WIDE", "X", "SX32"].iter().any(|part| i.has(part));
-    // From the lowest that is secret on.
+    // All bytes from the lowest secret one up.
     let carried = |secret: u8| (0..4).fold(0, |sum, byte| sum | ((secret << byte) & ALL));
     match i.root.as_str() {
         "MOV" | "UMOV" | "SEL" | "USEL" => all,
         "IMAD" if i.name == "IMAD.MOV.U32" => all,
         "IADD3" | "UIADD3" | "VIADD" | "IMAD" | "UIMAD" | "LEA" | "ULEA" if !high => carried(all),
-        // The upper part of one, shifted, and the other.
+        // The shifted upper part of one operand, plus the other.
         "LEA" | "ULEA" if i.name.ends_with("LEA.HI") && bytes(0) | bytes(2) == 0 => carried(bytes(1)),
         "LOP3" | "ULOP3" => {
             let and = operand(2).is_some_and(|o| o.text == "RZ" || o.text == "URZ")
@@ -333,7 +333,7 @@ fn secret_bytes(i: &Instruction, count: usize, state: &State) -> u8 {
     }
 }
 
-/// What is known behind the instruction.
+/// Applies the instruction to what is known.
 fn step(i: &Instruction, memory: &Memory, state: &mut State) {
     let Some(kind) = kind(i) else { return };
     let count = results(i, kind);
@@ -369,7 +369,7 @@ fn step(i: &Instruction, memory: &Memory, state: &mut State) {
             for cell in (0..if is_predicate { 1 } else { wide }).map(|by| next(*cell, by)) {
                 let mut value = value.clone();
                 if is_predicate {
-                    // A bit is no pointer any more.
+                    // A bit is not a pointer.
                     value = Value { secret: if value.is_secret() { ALL } else { 0 }, ..Value::default() };
                 }
                 match guard(i) {
@@ -383,7 +383,7 @@ fn step(i: &Instruction, memory: &Memory, state: &mut State) {
     }
 }
 
-/// Whether the instruction writes this cell of those that it names: where all predicates are named, a mask says which.
+/// Whether the instruction writes this cell among those that it names: where all predicates are named, a mask selects them.
 fn written(i: &Instruction, cell: Cell) -> bool {
     i.root != "R2P" || super::lint::masked(i, cell)
 }

@@ -1,12 +1,12 @@
 //! What the machine code of a kernel that holds secrets may not do.
 //!
-//! What a kernel loads from memory counts as secret, and so does all that is computed from it, unless the pointer came from
-//! arguments that `kernels.toml` calls public, or is to the module's own constants. Arguments themselves, and the numbers of
-//! threads and blocks, are public. Refused are: a branch, exit or call under a secret predicate, a jump
-//! through a register, an address or the lane of a shuffle from a secret, memory that is touched or not by a secret, a secret that is
-//! written to what is public or nobody knows where, local memory (spilled registers lie where others may find them), calls that leave
-//! the kernel, and instructions that are not known here. The dot product with 1 that `lw_declassify` stands for makes its value public,
-//! and so does the one with a single 128 that `lw_public_row` stands for; they are counted. By other numbers compilers multiply.
+//! What a kernel loads from memory counts as secret, and so does everything computed from it. The exceptions are loads through
+//! pointers from arguments that `kernels.toml` calls public, or to the module's own constants. Arguments themselves, and the
+//! numbers of threads and blocks, are public. The lint refuses branches, exits and calls under a secret predicate, jumps through a
+//! register, and secret addresses and shuffle lanes. It refuses memory accesses that a secret decides, and secrets written to
+//! public or unknown memory. It refuses local memory (spilled registers lie where others may find them), calls that leave the
+//! kernel, and unknown instructions. The dot product with 1 of `lw_declassify` makes its value public, and so does the one with a
+//! single 128 of `lw_public_row`; both are counted. Dot products with other numbers are compilers' multiplications.
 #![forbid(unsafe_code)]
 
 use super::flow::{Flow, Memory, addressed, guarded, read, releases};
@@ -37,13 +37,13 @@ pub(super) enum Kind {
     Store,
     /// Reads and writes memory at once.
     Atomic,
-    /// Goes elsewhere, or ends.
+    /// Jumps, or ends.
     Jump,
-    /// Has no result and no secret to tell.
+    /// Has no result and reveals no secret.
     Still,
-    /// A dot product: with 1 it makes public.
+    /// A dot product; with 1 it makes its value public.
     Dot,
-    /// Is not to be there.
+    /// Is forbidden.
     Refused(&'static str),
 }
 
@@ -71,10 +71,10 @@ pub(super) fn kind(i: &Instruction) -> Option<Kind> {
         "IDP" => Kind::Dot,
         "LDL" | "STL" => Kind::Refused("local memory"),
         "BRX" | "JMX" | "BRXU" | "JMXU" => Kind::Refused("a jump through a register"),
-        // Collectives in code that may diverge are put aside, and called. Other calls leave the kernel.
+        // Compilers move collectives in code that may diverge into routines and call those. Other calls leave the kernel.
         "CALL" if i.has("REL") && i.target().is_some() => Kind::Jump,
         "RET" if i.has("REL") => Kind::Jump,
-        "CALL" | "RET" | "JMP" => Kind::Refused("a call, behind which the lint does not look"),
+        "CALL" | "RET" | "JMP" => Kind::Refused("a call that the lint does not follow"),
         _ => return None,
     })
 }
@@ -127,7 +127,7 @@ pub(super) fn results(i: &Instruction, kind: Kind) -> usize {
         Kind::Store | Kind::Jump | Kind::Still | Kind::Refused(_) => 0,
         Kind::Compute | Kind::Load | Kind::Constant | Kind::Atomic | Kind::Dot => {
             if i.root == "VOTE" || i.root == "VOTEU" {
-                // The last is what is voted on.
+                // The last operand is voted on.
                 return i.operands.len().saturating_sub(1);
             }
             let mut n = 0;
@@ -146,7 +146,7 @@ pub(super) fn results(i: &Instruction, kind: Kind) -> usize {
     }
 }
 
-/// What the instruction reads, addresses apart.
+/// What the instruction reads, except for addresses.
 pub(super) fn sources(i: &Instruction, from: usize) -> Vec<Cell> {
     let mut last = i.operands.len().saturating_sub(1);
     if i.operands
@@ -160,7 +160,7 @@ pub(super) fn sources(i: &Instruction, from: usize) -> Vec<Cell> {
         for cell in operand.value.iter().filter(|cell| i.root != "P2R" || masked(i, **cell)) {
             let wide = match i.root.as_str() {
                 "BMMA" | "IMMA" | "HMMA" => 4,
-                // The sum that a wide product is added to; a carry may stand behind it.
+                // The sum that a wide product is added to; a carry may follow it.
                 "IMAD" | "UIMAD" if i.has("WIDE") && n == last => 2,
                 _ => 1,
             };
@@ -170,13 +170,13 @@ pub(super) fn sources(i: &Instruction, from: usize) -> Vec<Cell> {
     cells
 }
 
-/// Whether a mask of predicates, the last operand, has this one.
+/// Whether a mask of predicates, the last operand, selects this one.
 pub(super) fn masked(i: &Instruction, cell: Cell) -> bool {
     let (Cell::Predicate(n) | Cell::UniformPredicate(n)) = cell else { return true };
     i.target().is_none_or(|mask| mask >> n & 1 == 1)
 }
 
-/// Judges a kernel.
+/// Lints a kernel.
 pub(super) fn judge(function: &Function, memory: Memory) -> Findings {
     let mut findings = Findings::default();
     let mut flow = Flow::new(function, memory);
@@ -190,7 +190,7 @@ pub(super) fn judge(function: &Function, memory: Memory) -> Findings {
     findings
 }
 
-/// Why the instruction may not be there, if this is known before it.
+/// Why the instruction is refused, given what is known before it.
 fn refuse(i: &Instruction, state: &State, memory: &Memory) -> Option<&'static str> {
     let Some(kind) = kind(i) else { return Some("an instruction that the lint does not know") };
     if let Kind::Refused(why) = kind {
@@ -214,7 +214,7 @@ fn refuse(i: &Instruction, state: &State, memory: &Memory) -> Option<&'static st
                 && memory.may_be_public(address.from)
                 && secret(&stored(i)) =>
         {
-            Some("a secret is written to what is public, or nobody knows where")
+            Some("a secret is written to public or unknown memory")
         }
         Kind::Still if guarded => Some("a secret decides whether threads wait"),
         _ if i.root == "SHFL" && i.operands.get(3).is_some_and(|lane| secret(&lane.value)) => {
@@ -224,7 +224,7 @@ fn refuse(i: &Instruction, state: &State, memory: &Memory) -> Option<&'static st
     }
 }
 
-/// What goes into memory.
+/// The cells that are stored.
 fn stored(i: &Instruction) -> Vec<Cell> {
     let wide = if i.has("128") {
         4
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
     use crate::cuda::{sass, signature};
 
-    /// The listing of `plants.cu`, which `cargo xtask cuda` also compiles anew and judges.
+    /// The listing of `plants.cu`, which `cargo xtask cuda` also recompiles and lints.
     const PLANTS: &str = include_str!("plants/plants.sass");
 
     #[test]
@@ -271,7 +271,7 @@ mod tests {
         let listing: String =
             lines.iter().enumerate().map(|(n, line)| format!("/*{:04x}*/ {line} ;\n", n * 16)).collect();
         let function = &sass::parse(&format!("code for sm_90\nFunction : f\n{listing}")).unwrap()[0];
-        // Two pointers, the second to what is public.
+        // Two pointers, the second to public memory.
         let words = [(true, false), (true, false), (true, true), (true, true)];
         judge(function, Memory::of("sm_90", words).with_constants(vec![1, 5]))
     }
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_secret_that_comes_round_a_loop_is_seen() {
-        // The branch is first met with a public R4, and with what the loop loads afterwards.
+        // The branch is first reached with a public R4, then with what the loop loads.
         let found = code(&[
             "MOV R4, 0x1",
             "ISETP.NE.AND P0, PT, R4, RZ, PT",
@@ -327,13 +327,13 @@ mod tests {
         };
         assert_eq!(code(&lines("@P0 BRA 0x0")).refusals.len(), 1);
         assert_eq!(code(&lines("@P1 BRA 0x0")).refusals.len(), 0);
-        // The way back is taken from where it was put, also through another register.
+        // The return address is followed to where it was set, also through another register.
         let mut moved = lines("@P0 BRA 0x0");
         moved[5] = "MOV R10, R9";
         moved[2] = "CALL.REL.NOINC 0x50";
         moved[7] = "RET.REL.NODEC R10 0x0";
         assert_eq!(code(&moved).refusals.len(), 1);
-        // One whose way back is not known, and one that goes elsewhere.
+        // A return to an unknown address, and a call out of the kernel.
         let mut lost = lines("NOP");
         lost[1] = "IADD3 R9, R9, 0x40, RZ";
         assert_eq!(code(&lost).refusals.len(), 1);
@@ -362,14 +362,14 @@ mod tests {
         let (secret, public, module) = ("c[0x0][0x210]", "c[0x0][0x218]", "c[0x4][0x8]");
         let load = "LDG.E R1, desc[UR4][R6.64]";
         assert_eq!((of(secret, load), of(public, load), of(module, load)), (1, 0, 0));
-        // Another bank, or a place in it that is not known, says nothing.
+        // Another bank, or an unknown place in it, proves nothing.
         assert_eq!((of("c[0x3][0x218]", load), of("c[0x0][R5+0x218]", load)), (1, 1));
-        // A difference of two pointers is not the one of them that is public.
+        // A difference of two pointers is not the public one of them.
         let mixed = "IADD3 R2, R2, c[0x0][0x210], RZ";
         let after =
             ["LDC.64 R2, c[0x0][0x218]", mixed, "LDG.E R4, desc[UR4][R2.64]", "LDG.E R1, [R4.64]", "EXIT"];
         assert_eq!(code(&after).refusals.len(), 1);
-        // What is public stays so: no secret is written there, nor nobody knows where.
+        // Public memory stays public: no secret is written there, or to an unknown place.
         let store = |pointer, value| {
             let lines = lines(pointer, "NOP");
             let address = if value == "R9" { "LDG.E R9, desc[UR4][R20.64]" } else { "NOP" };
@@ -439,7 +439,7 @@ mod tests {
             let found = of(one, dot);
             assert_eq!((found.refusals.len(), found.declassified), (1, 0), "{one}; {dot}");
         }
-        // The kernel's own constants say what they are.
+        // The kernel's own constants are known.
         let found = of("NOP", "IDP.2A.LO.U16.U8 R5, R4, c[0x2][0x0], RZ");
         assert_eq!((found.refusals.len(), found.declassified), (0, 1));
     }
@@ -458,7 +458,7 @@ mod tests {
             ("UMOV UR6, 0x81", row),
             ("UMOV UR6, 0x8080", row),
             ("ULDC UR6, c[0x0][0x210]", row),
-            // Rows of another table than one in a known place.
+            // Rows of a table in an unknown place.
             ("UMOV UR6, 0x80", "IDP.4A.U8.U8 R5, R0, UR6, R4"),
             ("UMOV UR6, 0x80", "IDP.4A.S8.U8 R5, R4, UR6, R0"),
             ("UMOV UR6, 0x80", "IDP.2A.LO.U16.U8 R5, R4, UR6, R0"),
@@ -493,7 +493,7 @@ mod tests {
         let load = "LDG.E R4, desc[UR4][R2.64]";
         let of = |write: &str, test: &str| code(&[load, write, test, "@P2 BRA 0x0", "EXIT"]).refusals.len();
         let under = "@!P1 MOV R4, 0x1";
-        // What stands in R4 where P1 is true is a secret, and there "and" is false and "or" is true whatever it is.
+        // Where P1 is true R4 is secret, but there "and" is false and "or" is true whatever R4 holds.
         assert_eq!(of(under, "ISETP.EQ.AND P2, PT, R4, RZ, !P1"), 0);
         assert_eq!(of(under, "ISETP.EQ.OR P2, PT, RZ, R4, P1"), 0);
         for other in [
@@ -507,7 +507,7 @@ mod tests {
             assert_eq!(of(under, other), 1, "{other}");
         }
         assert_eq!(of("@P1 MOV R4, 0x1", "ISETP.EQ.AND P2, PT, R4, RZ, !P1"), 1);
-        // A predicate that is a secret itself lets nothing pass.
+        // A predicate that is itself secret excuses nothing.
         let secret =
             ["ISETP.NE.AND P1, PT, R4, RZ, PT", "@!P1 MOV R4, 0x1", "ISETP.EQ.AND P2, PT, R4, RZ, !P1"];
         assert_eq!(code(&[&[load][..], &secret, &["@P2 BRA 0x0", "EXIT"]].concat()).refusals.len(), 1);

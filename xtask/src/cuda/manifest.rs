@@ -1,4 +1,4 @@
-//! What is to be compiled, and what was: `kernels.toml` and `kernels.lock` beside the sources.
+//! What to compile, and what was compiled: `kernels.toml` and `kernels.lock` beside the sources.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -19,26 +19,26 @@ pub(super) struct Manifest {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Program {
-    /// The file that nvcc is given.
+    /// The file that nvcc compiles.
     pub(super) source: String,
     /// The fat binary that ships.
     pub(super) code: String,
     /// Folders of headers.
     #[serde(default)]
     pub(super) include: Vec<String>,
-    /// Options beside those that every program has.
+    /// Options in addition to those of every program.
     #[serde(default)]
     pub(super) options: Vec<String>,
-    /// Kernels that meet secrets, by name, with `*` for any part: the lint judges them.
+    /// Kernels that handle secrets, by name, with `*` for any part: the lint checks them.
     #[serde(default)]
     pub(super) secret: Vec<String>,
-    /// Kernels that meet none, or are not held to it, each with the reason.
+    /// Kernels that handle none, or are exempt, each with the reason.
     #[serde(default)]
     pub(super) exempt: BTreeMap<String, String>,
-    /// Arguments of secret kernels that point to what is public as long as the kernel runs, by kernel.
+    /// Arguments of secret kernels that point to memory that is public while the kernel runs, by kernel.
     #[serde(default)]
     pub(super) public: BTreeMap<String, Vec<String>>,
-    /// Instructions that make a value public, in kernels that have some.
+    /// Instructions that make a value public, in kernels that have any.
     #[serde(default)]
     pub(super) declassified: BTreeMap<String, Declassified>,
 }
@@ -47,9 +47,9 @@ pub(super) struct Program {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Declassified {
-    /// Exactly so many instructions do.
+    /// Exactly this many instructions do.
     pub(super) count: usize,
-    /// What it is, and why it may be known.
+    /// What becomes public, and why it may.
     pub(super) why: String,
 }
 
@@ -68,9 +68,9 @@ pub(super) struct Locked {
     pub(super) sha256: String,
     /// The options that it was compiled with.
     pub(super) options: Vec<String>,
-    /// SHA-256 of every file that it is made of.
+    /// SHA-256 of every file that it was made from.
     pub(super) sources: BTreeMap<String, String>,
-    /// What the compiler made of each kernel, by architecture and name.
+    /// The resources of each kernel, by architecture and name.
     pub(super) kernels: BTreeMap<String, String>,
 }
 
@@ -111,7 +111,7 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A path without `..` in its midst.
+/// A path with inner `..` resolved.
 fn plain(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -143,7 +143,7 @@ pub(super) fn sources(
         let text = String::from_utf8_lossy(&bytes);
         let mut emulation = false;
         for line in text.lines() {
-            // What the emulation alone is made of is no part of what ships.
+            // Files for the emulation alone are not part of what ships.
             if std::mem::replace(&mut emulation, line.trim() == "#ifdef LANEWORK_EMULATED") {
                 continue;
             }
@@ -157,14 +157,14 @@ pub(super) fn sources(
             let others = program.include.iter().map(|dir| folder.join(dir).join(include));
             let there =
                 std::iter::once(own).chain(others).map(|path| plain(&path)).find(|path| path.is_file());
-            work.push(there.ok_or_else(|| format!("{name} includes {include}, which is nowhere"))?);
+            work.push(there.ok_or_else(|| format!("{name} includes {include}, which is not found"))?);
         }
         found.insert(name, sha256(&bytes));
     }
     Ok(found)
 }
 
-/// Whether `*` for any part makes the pattern the name.
+/// Whether the pattern, with `*` for any part, matches the name.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
@@ -174,7 +174,7 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Whether what ships is of these sources, as far as that shows without the compiler: what is not, in words.
+/// How shipped programs differ from these sources, as far as that shows without the compiler.
 pub(super) fn stale(root: &Path, path: &Path) -> Result<Vec<String>, String> {
     let folder = path.parent().unwrap_or(root);
     let manifest = read(path)?;
@@ -191,9 +191,11 @@ pub(super) fn stale(root: &Path, path: &Path) -> Result<Vec<String>, String> {
                 why.push(format!("{name} has changed since {} was compiled", program.code));
             }
         }
-        why.extend(locked.sources.keys().filter(|name| !now.contains_key(*name)).map(|name| {
-            format!("{} was compiled with {name}, which it does not include any more", program.code)
-        }));
+        why.extend(
+            locked.sources.keys().filter(|name| !now.contains_key(*name)).map(|name| {
+                format!("{} was compiled with {name}, which it no longer includes", program.code)
+            }),
+        );
         if locked.options != super::compile::options(program) {
             why.push(format!("{} was compiled with other options", program.code));
         }

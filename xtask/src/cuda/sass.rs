@@ -1,9 +1,9 @@
-//! Machine code as the disassembler prints it, taken apart.
+//! Parses machine code as the disassembler prints it.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 
-/// A thread's or a warp's register, or a predicate of either. Those that are constant are left out when code is read.
+/// A thread's or a warp's register, or a predicate of either. Constant ones are left out when code is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Cell {
     Register(u16),
@@ -20,7 +20,7 @@ pub(super) struct Operand {
     pub(super) value: Vec<Cell>,
     /// Cells of an address.
     pub(super) address: Vec<Cell>,
-    /// The bank of constants, and where in it unless a register says so.
+    /// The bank of constants, and the offset in it unless a register gives it.
     pub(super) constant: Option<(u64, Option<u64>)>,
 }
 
@@ -28,9 +28,9 @@ pub(super) struct Operand {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Instruction {
     pub(super) at: u64,
-    /// The predicate that it stands under.
+    /// The predicate that guards it.
     pub(super) guard: Option<Cell>,
-    /// The name up to the first point, and all of it.
+    /// The name up to the first dot, and all of it.
     pub(super) root: String,
     pub(super) name: String,
     pub(super) operands: Vec<Operand>,
@@ -57,7 +57,7 @@ pub(super) struct Function {
     pub(super) code: Vec<Instruction>,
 }
 
-/// Takes a whole listing apart. The error quotes the line that could not be read.
+/// Parses a whole listing. The error quotes the line that could not be read.
 pub(super) fn parse(listing: &str) -> Result<Vec<Function>, String> {
     let mut functions: Vec<Function> = Vec::new();
     let mut architecture = String::new();
@@ -73,7 +73,7 @@ pub(super) fn parse(listing: &str) -> Result<Vec<Function>, String> {
             architecture = name.to_owned();
         } else if let Some(rest) = line.strip_prefix("/*") {
             let Some((at, rest)) = rest.split_once("*/") else { continue };
-            // The second line of an instruction is its encoding alone.
+            // The second line of an instruction is only its encoding.
             let Ok(at) = u64::from_str_radix(at, 16) else { continue };
             let Some((text, _)) = rest.split_once(';') else { continue };
             let function = functions.last_mut().ok_or_else(|| format!("code before any function: {line}"))?;
@@ -127,7 +127,7 @@ fn instruction(at: u64, text: &str) -> Result<Instruction, String> {
     Ok(Instruction { at, guard, root, name: name.to_owned(), operands, text: text.to_owned() })
 }
 
-/// Operands are set apart by commas outside of brackets.
+/// Operands are separated by commas outside brackets.
 fn split(text: &str) -> Vec<&str> {
     let (mut depth, mut start, mut parts) = (0i32, 0, Vec::new());
     for (i, c) in text.char_indices() {
@@ -146,7 +146,7 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-/// `P3` and the like: `Some(None)` for one that is constant, `None` for what is no predicate.
+/// A predicate such as `P3`: `Some(None)` for a constant one, `None` if the word is not a predicate.
 #[expect(clippy::option_option, reason = "not a predicate, a constant one, and a real one are three things")]
 fn predicate(word: &str) -> Option<Option<Cell>> {
     let numbered = |text: &str| text.parse::<u16>().ok();
@@ -176,7 +176,7 @@ fn cells(word: &str, out: &mut Vec<Cell>) {
     }
 }
 
-/// `c[0x0][0x210]`: the bank and the place, which is not known where registers are in it.
+/// `c[0x0][0x210]`: the bank and the place, unknown if registers take part.
 fn constant(text: &str) -> Option<(u64, Option<u64>)> {
     let (bank, at) = text.split_once("c[")?.1.split_once("][")?;
     let number = |text: &str| match text.strip_prefix("RZ").unwrap_or(text).trim_start_matches('+') {
@@ -191,7 +191,7 @@ fn operand(text: &str) -> Result<Operand, ()> {
     let mut operand = Operand { text: text.to_owned(), constant: constant(text), ..Operand::default() };
     let mut depth = 0usize;
     let mut word = String::new();
-    // `desc[..]` describes the memory and is no part of the address; `c[bank][..]` is one.
+    // `desc[..]` describes the memory and is not part of the address; `c[bank][..]` is one.
     let mut descriptor = false;
     for c in text.chars().chain([' ']) {
         if c.is_ascii_alphanumeric() || c == '.' || c == '_' {

@@ -1,4 +1,4 @@
-//! Kernels' arguments, as their source declares them: machine code has offsets for names.
+//! Kernels' arguments, as their source declares them: machine code has offsets, not names.
 #![forbid(unsafe_code)]
 
 use super::flow::{Memory, arguments_at};
@@ -13,7 +13,7 @@ struct Argument {
     pointer: bool,
 }
 
-/// The arguments of the kernel of this name in a source. Macros that stamp kernels paste a number behind their names.
+/// The arguments of the kernel of this name in a source. Macros that stamp kernels append a number to their names.
 fn arguments(source: &str, kernel: &str) -> Result<Vec<Argument>, String> {
     let text = source.replace("\\\n", " ").replace('\n', " ");
     let mut rest = text.as_str();
@@ -41,7 +41,7 @@ fn arguments(source: &str, kernel: &str) -> Result<Vec<Argument>, String> {
 
 fn argument(text: &str) -> Result<Argument, String> {
     let text = text.trim();
-    let bad = || format!("'{text}' is no argument that a kernel can have here");
+    let bad = || format!("'{text}' is not a supported kernel argument");
     let start = text.rfind(|c: char| !(c.is_alphanumeric() || c == '_')).ok_or_else(bad)?;
     let (kind, name) = text.split_at(start + 1);
     let pointer = kind.contains('*');
@@ -54,8 +54,8 @@ fn argument(text: &str) -> Result<Argument, String> {
     Ok(Argument { name: name.to_owned(), size, pointer })
 }
 
-/// The kernel's arguments as memory: `public` names those that point to what is public while it runs. `bank` is the size of what
-/// the kernel's arguments come in, which must be theirs.
+/// The kernel's arguments as memory: `public` names those that point to memory that is public while it runs. `bank` is the size of
+/// the bank that the kernel's arguments come in, which must match them.
 pub(super) fn memory(
     source: &str,
     kernel: &str,
@@ -65,7 +65,7 @@ pub(super) fn memory(
 ) -> Result<Memory, String> {
     let arguments = arguments(source, kernel)?;
     if let Some(name) = public.iter().find(|name| !arguments.iter().any(|a| a.pointer && a.name == **name)) {
-        return Err(format!("kernels.toml calls {name} public, which is no pointer among its arguments"));
+        return Err(format!("kernels.toml calls {name} public, but {kernel} has no such pointer argument"));
     }
     let mut words: Vec<(bool, bool)> = Vec::new();
     for argument in &arguments {
@@ -77,7 +77,7 @@ pub(super) fn memory(
     }
     let end = arguments_at(architecture) + 4 * words.len() as u64;
     if words.len() > 63 || bank.is_some_and(|bank| bank != end) {
-        return Err(format!("its arguments end at {end} by its source, and at {bank:?} in machine code"));
+        return Err(format!("its arguments end at {end} in its source, but at {bank:?} in machine code"));
     }
     Ok(Memory::of(architecture, words))
 }

@@ -1,7 +1,7 @@
-//! What is known of registers and predicates at one place of a kernel.
+//! What is known about registers and predicates at one point of a kernel.
 //!
-//! A value is secret or public, and was made from some of the kernel's pointers. Instructions stand under predicates, and
-//! what one of them writes is read under the same predicate: so a cell has, beside what it may hold at all, what
+//! A value is secret or public, and was computed from some of the kernel's pointers. An instruction under a predicate
+//! writes what others read under the same predicate. So a cell has, beside what it may hold at all, what
 //! it holds while a predicate is true or false. A branch makes one of the two certain.
 #![forbid(unsafe_code)]
 
@@ -22,7 +22,7 @@ pub(super) struct Value {
     pub(super) secret: u8,
     /// The pointers that it was computed from.
     pub(super) from: Origins,
-    /// The places in the code that it may name, if it is known to be one of some.
+    /// The code addresses that it may be, if these are known.
     pub(super) places: Option<Vec<u64>>,
 }
 
@@ -35,7 +35,7 @@ impl Value {
         self.secret != 0
     }
 
-    /// Whatever either may be.
+    /// What either may be.
     pub(super) fn or(&self, other: &Value) -> Value {
         let places = match (&self.places, &other.places) {
             (Some(a), Some(b)) => {
@@ -50,13 +50,13 @@ impl Value {
     }
 }
 
-/// A predicate and how it stands.
+/// A predicate and its value.
 pub(super) type Fact = (Cell, bool);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Slot {
     value: Value,
-    /// What it is while a fact holds, where that is less than `value`.
+    /// Its value while a fact holds, where that is narrower than `value`.
     under: Vec<(Fact, Value)>,
 }
 
@@ -66,7 +66,7 @@ impl Slot {
     }
 }
 
-/// All cells. One that was never written is public and nobody's pointer.
+/// All cells. One that was never written is public and not a pointer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
     cells: HashMap<Cell, Slot>,
@@ -80,13 +80,13 @@ impl State {
         self.cells.get(&cell).map_or_else(Value::default, |slot| slot.get(fact).clone())
     }
 
-    /// Writes the cell, whatever else holds.
+    /// Writes the cell, unconditionally.
     pub(super) fn set(&mut self, cell: Cell, value: Value) {
         self.forget(cell);
         self.cells.insert(cell, Slot { value, under: Vec::new() });
     }
 
-    /// Writes the cell if the fact holds, which is no secret.
+    /// Writes the cell if the fact, which is not secret, holds.
     pub(super) fn set_under(&mut self, cell: Cell, fact: Fact, value: Value) {
         self.forget(cell);
         if cell == fact.0 {
@@ -106,7 +106,7 @@ impl State {
         slot.under.push((otherwise, kept));
     }
 
-    /// Writes the cell or does not.
+    /// Writes the cell, or does not.
     pub(super) fn set_perhaps(&mut self, cell: Cell, value: Value) {
         self.forget(cell);
         let slot = self.cells.entry(cell).or_default();
@@ -114,7 +114,7 @@ impl State {
         slot.under.clear();
     }
 
-    /// Nothing that was known by this predicate is known any more.
+    /// Forgets everything that was known under this predicate.
     fn forget(&mut self, cell: Cell) {
         if matches!(cell, Cell::Predicate(_) | Cell::UniformPredicate(_)) {
             self.facts.retain(|fact| fact.0 != cell);
@@ -122,7 +122,7 @@ impl State {
         }
     }
 
-    /// The same where the fact holds.
+    /// The state where the fact holds.
     pub(super) fn knowing(&self, fact: Fact) -> State {
         let mut state = self.clone();
         for slot in state.cells.values_mut() {
@@ -134,14 +134,14 @@ impl State {
         state
     }
 
-    /// What the cell may hold while the fact holds; nothing if the fact is known not to.
+    /// What the cell may hold while the fact holds; nothing if the fact is known not to hold.
     fn possible(&self, cell: Cell, fact: Fact) -> Option<Value> {
         if self.facts.contains(&(fact.0, !fact.1)) { None } else { Some(self.get(cell, Some(fact))) }
     }
 
-    /// Adds another way to come here. True where that is news.
+    /// Merges another path to this point. True if that changes anything.
     pub(super) fn merge(&mut self, other: &State) -> bool {
-        // Ways here that one predicate tells apart: it goes on telling them apart.
+        // A predicate that tells the two paths apart goes on doing so.
         let apart: Vec<Fact> = self
             .facts
             .iter()
@@ -187,7 +187,7 @@ impl State {
         news
     }
 
-    /// Whether nothing differs that anybody can ask for.
+    /// Whether no query can tell the two apart.
     fn same(&self, other: &State) -> bool {
         let empty = Slot::default();
         let sorted = |slot: &Slot| {
@@ -227,7 +227,7 @@ mod tests {
         // The other half is written too.
         state.set_under(R, (P, false), Value::default());
         assert!(!state.get(R, None).is_secret());
-        // A predicate that was written says nothing of before.
+        // A predicate that is overwritten says nothing about earlier writes.
         state.set(R, secret());
         state.set_under(R, (P, true), Value::default());
         state.set(P, Value::default());
@@ -244,7 +244,7 @@ mod tests {
         assert!(both.merge(&no));
         assert!(both.get(R, None).is_secret() && both.get(R, Some((P, false))).is_secret());
         assert!(!both.get(R, Some((P, true))).is_secret());
-        // Coming again changes nothing; a way of which nothing is known takes it away.
+        // Merging a path again changes nothing; a path with nothing known removes the knowledge.
         assert!(!both.merge(&yes) && !both.merge(&no));
         assert!(both.merge(&state) && both.get(R, Some((P, true))).is_secret());
     }

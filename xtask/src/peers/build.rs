@@ -46,14 +46,14 @@ impl Plan {
     }
 }
 
-/// Whether an earlier build of the same recipe is there and whole.
+/// Whether an earlier build of the same recipe exists and is complete.
 fn is_built(out: &Path, flavour: &Flavour, plan: &Plan) -> bool {
     Card::read(&out.join(flavour.card()))
         .is_ok_and(|card| card.recipe == plan.recipe && card.matches(&out.join(flavour.library())).is_ok())
 }
 
 /// Builds `flavour` from the sources that `source` yields and puts library and card into `out`; does
-/// nothing when an earlier build of the same recipe is there, unless `again`.
+/// nothing when an earlier build of the same recipe exists, unless `again`.
 pub(crate) fn build(
     out: &Path,
     source: impl FnOnce() -> Result<PathBuf, Problem>,
@@ -67,7 +67,7 @@ pub(crate) fn build(
     }
     let source = &source()?;
     let directory = out.join("build").join(flavour.name);
-    // From the beginning each time: a cached configuration would keep yesterday's compiler.
+    // From scratch each time: a cached configuration would keep an old compiler.
     if directory.exists() {
         std::fs::remove_dir_all(&directory).map_err(|e| problem(&directory, e))?;
     }
@@ -82,7 +82,7 @@ pub(crate) fn build(
     if tools.find("ninja").is_some() {
         configure.args(["-G", "Ninja"]);
     }
-    // Flags of the caller's environment would be in the build without being on the card.
+    // Flags of the caller's environment would affect the build without being on the card.
     for variable in ["CFLAGS", "LDFLAGS", "CPPFLAGS"] {
         configure.env_remove(variable);
     }
@@ -98,7 +98,7 @@ pub(crate) fn build(
     install(out, &built, flavour, plan, checked, &directory)
 }
 
-/// The options that make the flavour; the compiler and paths are not among them.
+/// The options that make the flavour; without the compiler and paths.
 fn options(flavour: &Flavour) -> Vec<String> {
     let sets: Vec<_> = flavour.release.sets.iter().map(|set| format!("SIG_{}", set.symbol)).collect();
     let (dispatch, target) = match flavour.tuning {
@@ -118,7 +118,7 @@ fn options(flavour: &Flavour) -> Vec<String> {
     options
 }
 
-/// Binds the library's calls to its own functions, as several copies live in one process, and adds
+/// Binds the library's calls to its own functions, since several copies live in one process, and adds
 /// our objects.
 fn linker_flags(objects: &[PathBuf]) -> String {
     let mut flags = if cfg!(target_os = "macos") { String::new() } else { "-Wl,-Bsymbolic".to_owned() };

@@ -33,7 +33,7 @@ const PROGRAM_FLAGS: &[&str] = &[
     "-DCHIAVDF_VERSION=\"1.2.2\"",
 ];
 
-/// The files of assembly that the package's generator writes, with what it must be told for them.
+/// The assembly files that the package's generator writes, with the generator's argument for each.
 const ASSEMBLY: &[(&str, Option<&str>)] = &[
     ("asm_compiled.s", None),
     ("avx2_asm_compiled.s", Some("avx2")),
@@ -49,8 +49,8 @@ fn problem(path: &Path, error: std::io::Error) -> Problem {
     Problem::Failed(format!("{}: {error}", path.display()))
 }
 
-/// For which CPU GMP's own choice would be poor: it does not know AMD's newest, and takes the plainest code for them. The
-/// code of Zen 3 is the best that it has for those.
+/// The CPU to build GMP for, where its own choice would be poor: it does not know AMD's newest, and takes the plainest code for
+/// them. Its best code for those is that of Zen 3.
 fn gmp_build() -> Option<&'static str> {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     gmp_build_for(&text)
@@ -67,7 +67,7 @@ fn gmp_build_for(cpuinfo: &str) -> Option<&'static str> {
     (new && ["adx", "bmi2", "avx2"].iter().all(|flag| flags.contains(flag))).then_some("zen3-pc-linux-gnu")
 }
 
-/// What a build takes.
+/// What a build needs.
 struct Plan {
     cc: PathBuf,
     cxx: PathBuf,
@@ -110,7 +110,7 @@ fn is_built(out: &Path, flavour: &DelayFlavour, plan: &Plan) -> bool {
         .is_ok_and(|card| card.recipe == plan.recipe && card.matches(&out.join(flavour.file())).is_ok())
 }
 
-/// Builds what is missing of it, and tries it out. Gives a sentence on what is there.
+/// Builds the missing parts, and tries them out. Returns a sentence on the result.
 pub(crate) fn provide(
     out: &Path,
     flavour: &DelayFlavour,
@@ -170,7 +170,7 @@ impl Place {
     }
 }
 
-/// A command without the caller's flags, which would be in the build without being on the card.
+/// A command without the caller's flags, which would affect the build without being on the card.
 fn plain(program: &Path) -> Command {
     let mut command = Command::new(program);
     for variable in ["CFLAGS", "CXXFLAGS", "LDFLAGS", "CPPFLAGS", "MAKEFLAGS"] {
@@ -190,7 +190,7 @@ fn build_gmp(source: &Path, directory: &Path, plan: &Plan, again: bool) -> Resul
         std::fs::remove_dir_all(&gmp).map_err(|e| problem(&gmp, e))?;
     }
     std::fs::create_dir_all(&gmp).map_err(|e| problem(&gmp, e))?;
-    // Packages carry no permissions to execute.
+    // Packages do not keep execute permissions.
     let mut configure = plain(Path::new("/bin/sh"));
     configure.arg(source.join("configure")).args(&plan.gmp_options).current_dir(&gmp);
     configure.env("CC", &plan.cc);
@@ -203,7 +203,7 @@ fn build_gmp(source: &Path, directory: &Path, plan: &Plan, again: bool) -> Resul
     Ok(gmp)
 }
 
-/// The package's functions; gives the flags.
+/// The package's functions; returns the flags.
 fn library(place: &Place, plan: &Plan, built: &Path) -> Result<String, Problem> {
     let object = place.directory.join("lzcnt.pic.o");
     lzcnt(place, plan, &object)?;
@@ -222,7 +222,7 @@ fn lzcnt(place: &Place, plan: &Plan, object: &Path) -> Result<(), Problem> {
     logged(&mut compile, &place.log("lzcnt"))
 }
 
-/// A program over the chains; gives the flags.
+/// A program over the chains; returns the flags.
 fn program(place: &Place, plan: &Plan, source: &Path, built: &Path) -> Result<String, Problem> {
     let object = place.directory.join("lzcnt.o");
     lzcnt(place, plan, &object)?;
@@ -237,7 +237,7 @@ fn program(place: &Place, plan: &Plan, source: &Path, built: &Path) -> Result<St
     Ok(PROGRAM_FLAGS.join(" "))
 }
 
-/// Has the package's generator write its assembly, unless it has.
+/// Has the package's generator write its assembly, unless it already has.
 fn assembly(place: &Place, plan: &Plan) -> Result<(), Problem> {
     let done = place.directory.join("assembly-recipe");
     if std::fs::read_to_string(&done).is_ok_and(|recipe| recipe == plan.recipe) {
@@ -317,7 +317,7 @@ fn try_out(out: &Path, flavour: &DelayFlavour) -> Result<(Card, String), Problem
             library.discriminant(&CHALLENGE, &mut d).map_err(|e| failed(e.to_string()))?;
             let hex: String = d.iter().map(|byte| format!("{byte:02x}")).collect();
             if hex != MAGNITUDE {
-                return Err(failed("it makes another discriminant than its own tests name".to_owned()));
+                return Err(failed("its discriminant differs from that of its own tests".to_owned()));
             }
             Ok((library.card().clone(), "makes the discriminant of its tests".to_owned()))
         }

@@ -25,15 +25,15 @@ const PROFILE: &str = "opt-level = 3\ncodegen-units = 1\nlto = \"fat\"\npanic = 
 /// The commit of gost-engine that is built.
 const COMMIT: &str = "a34a05e29a1b402335a8faaafba75dbdd192aadd";
 
-/// What its build asks of OpenSSL, and what the engine by itself needs: only the provider needs the newer one.
+/// The OpenSSL that its build asks for, and the one that the engine needs: only the provider needs the newer one.
 const ASKED: &str = "find_package(OpenSSL 3.4 REQUIRED)";
 const NEEDED: &str = "find_package(OpenSSL 3.0 REQUIRED)";
 
-/// What became of one peer.
+/// The outcome for one peer.
 pub(crate) enum Outcome {
-    /// It is there; the sentence says what it is.
+    /// It is available; the sentence says what it is.
     There(String),
-    /// It was not asked for, and nothing here can be built; the sentence says what to do.
+    /// It was not requested, and nothing here can be built; the sentence says what to do.
     NotAsked(String),
 }
 
@@ -144,7 +144,7 @@ fn packages() -> String {
     named.join(", ")
 }
 
-/// Builds the library around RustCrypto's packages, in a project and with a lock file of its own: `mgm`
+/// Builds the library around RustCrypto's packages, in its own project with its own lock file: `mgm`
 /// holds packages back that the workspace has newer.
 fn rustcrypto(out: &Path, flavour: &CipherFlavour, native: bool, again: bool) -> Result<(), Problem> {
     let rustc = PathBuf::from(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
@@ -167,7 +167,7 @@ fn rustcrypto(out: &Path, flavour: &CipherFlavour, native: bool, again: bool) ->
     let target = out.join("build").join(flavour.name);
     let mut build = cargo();
     build.args(["build", "--release", "--manifest-path"]).arg(project.join("Cargo.toml"));
-    // Flags of the caller's environment would be in the build without being on the card.
+    // Flags of the caller's environment would affect the build without being on the card.
     build.env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("CARGO_BUILD_TARGET");
     build.env("RUSTFLAGS", flags).env("CARGO_TARGET_DIR", &target);
     logged(&mut build, &out.join("build").join(format!("{}.build.log", flavour.name)))?;
@@ -205,7 +205,7 @@ fn engine(
     }
     let clone = out.join("sources").join("gost-engine");
     let directory = out.join("build").join(flavour.name);
-    // From the beginning each time: what is left of another clone would be built instead.
+    // From scratch each time: remains of another clone would be built instead.
     for stale in [&clone, &directory] {
         if stale.exists() {
             std::fs::remove_dir_all(stale).map_err(|e| problem(stale, e))?;
@@ -217,7 +217,7 @@ fn engine(
     let lists = clone.join("CMakeLists.txt");
     let text = std::fs::read_to_string(&lists).map_err(|e| problem(&lists, e))?;
     if !text.contains(ASKED) {
-        return Err(Problem::Failed(format!("{} does not say {ASKED}", lists.display())));
+        return Err(Problem::Failed(format!("{} does not contain {ASKED}", lists.display())));
     }
     std::fs::write(&lists, text.replace(ASKED, NEEDED)).map_err(|e| problem(&lists, e))?;
 

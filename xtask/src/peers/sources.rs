@@ -12,8 +12,8 @@ use super::tools::{Problem, capture};
 
 /// Has cargo fetch the package that carries `release`, and returns the directory of the C sources.
 ///
-/// The version is pinned and so is the archive's checksum, which cargo verifies against the registry's
-/// index and this function against what the release is known to have.
+/// The version and the archive's checksum are pinned. Cargo verifies the checksum against the registry's
+/// index, and this function against the release's known one.
 pub(crate) fn fetch(out: &Path, release: &Release) -> Result<PathBuf, Problem> {
     let source =
         package(out, release.package, release.package_version, release.checksum)?.join(release.project);
@@ -24,7 +24,7 @@ pub(crate) fn fetch(out: &Path, release: &Release) -> Result<PathBuf, Problem> {
     }
 }
 
-/// The same for a package of which one folder is wanted.
+/// The same for one folder of a package.
 pub(crate) fn fetch_folder(out: &Path, sources: &Sources) -> Result<PathBuf, Problem> {
     let folder = package(out, sources.package, sources.version, sources.checksum)?.join(sources.folder);
     if folder.is_dir() {
@@ -61,7 +61,7 @@ fn package(out: &Path, name: &str, version: &str, checksum: &str) -> Result<Path
 /// The cargo that runs this chore.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // The outer cargo speaks of the outer package; the throw-away project has nothing to do with it.
+    // The outer cargo sets these for the outer package, not for the throw-away project.
     command.env_remove("CARGO_MANIFEST_DIR").env_remove("CARGO_MANIFEST_PATH");
     command
 }
@@ -73,7 +73,7 @@ fn manifest_for(name: &str, version: &str) -> String {
     )
 }
 
-/// Compares the checksum that cargo locked with the one the package is known by.
+/// Compares the checksum that cargo locked with the package's known one.
 fn check_lock(lock: &str, name: &str, version: &str, known: &str) -> Result<(), Problem> {
     let wanted = format!("name = \"{name}\"");
     let package = lock.split("[[package]]").find(|part| part.lines().any(|line| line == wanted));

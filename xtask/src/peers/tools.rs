@@ -6,10 +6,10 @@ use std::process::Command;
 
 use lanework_peers::flavour::Compiler;
 
-/// Why a flavour is not there.
+/// Why a flavour was not built.
 #[derive(Debug, Clone)]
 pub(crate) enum Problem {
-    /// Something this machine lacks; the sentence says what.
+    /// This machine lacks something; the sentence says what.
     Missing(String),
     /// Something that ran and went wrong; the sentence says what and where to read more.
     Failed(String),
@@ -93,7 +93,7 @@ fn clang_number(file_name: &str) -> Option<u32> {
     (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok())?
 }
 
-/// The major version a compiler gives when asked.
+/// The major version that a compiler reports.
 fn major_version(compiler: &Path) -> Option<u32> {
     let output = Command::new(compiler).arg("-dumpversion").output().ok()?;
     String::from_utf8_lossy(&output.stdout).trim().split('.').next()?.parse().ok()

@@ -23,7 +23,7 @@ pub(super) struct Job {
     pub(super) peers: Vec<ResultRow>,
 }
 
-/// A line of the mark: the study, the subject, and the words for it.
+/// A line of the mark: the study, the subject, and its label.
 fn line(text: &str) -> Result<[&str; 3], String> {
     let mut parts = text.trim().splitn(3, ' ');
     match [parts.next(), parts.next(), parts.next()] {

@@ -23,7 +23,7 @@ pub(super) fn rows(record: &Record) -> Result<Vec<&ResultRow>, String> {
     }
 }
 
-/// The verdict as the reader asks for it.
+/// The verdict from our side.
 pub(super) fn word(row: &ResultRow) -> &'static str {
     match row.verdict {
         Verdict::Faster => "ours slower",
@@ -49,7 +49,7 @@ pub(super) fn not_faster(record: &Record) -> Result<(usize, Vec<String>), String
     Ok((all.len(), shown.collect()))
 }
 
-/// Of each subject that one of the patterns selects, ours beside the fastest peer.
+/// For each subject that one of the patterns selects, ours beside the fastest peer.
 pub(super) fn table(name: &str, record: &Record, patterns: &[&str]) -> Result<String, String> {
     let rows = rows(record).map_err(|why| format!("{name}: {why}"))?;
     let best = fastest(rows.into_iter().filter(|r| selected(patterns, &r.subject)));

@@ -54,7 +54,7 @@ impl Axis {
         Axis { low, high }
     }
 
-    /// Where a factor stands.
+    /// The position of a factor.
     fn x(&self, factor: f64) -> f64 {
         LEFT + (factor.log2() - self.low) / (self.high - self.low) * (RIGHT - LEFT)
     }

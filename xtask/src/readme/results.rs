@@ -1,4 +1,4 @@
-//! `studies/<name>/results.md`: what the newest record of a study says, on every machine that has one.
+//! `studies/<name>/results.md`: the newest record of a study, on every machine that has one.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -30,7 +30,7 @@ fn text(root: &Path, entries: &[&Entry]) -> String {
     out
 }
 
-/// The records that are shown: of every study on every machine the newest of its own data, and the newest of files that the
+/// The records that are shown: for every study and machine, the newest of its own data and the newest of files that the
 /// command named.
 fn shown(root: &Path) -> Result<Vec<Entry>, String> {
     let all = history::load_all(&root.join("records")).map_err(|e| e.to_string())?;
@@ -44,7 +44,7 @@ fn names(study: &Study) -> Vec<&str> {
     std::iter::once(study.name.as_str()).chain(also.filter_map(|name| name.as_str())).collect()
 }
 
-/// One study's file: renewed, or with `check` found to be as it should.
+/// Renews one study's file, or with `check` compares it.
 fn renew(root: &Path, study: &Study, entries: &[Entry], check: bool) -> Result<String, String> {
     let name = study.name.as_str();
     let file = root.join("studies").join(name).join("results.md");
@@ -130,7 +130,7 @@ mod tests {
         for part in ["# Which?", "×4.00", "2998-01-01", "Remark: made under load.", link.as_str()] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
-        // Beside a record of the study's own data stands one of files that somebody gave, however old.
+        // A record of user-given files is shown beside one of the study's own data, however old.
         record.date = "2997-01-01T00:00:00Z".into();
         record.command = "lanework study planted --asm 'x*=a.s,b.s' --save".into();
         record.page = Some("# Whose?\n".into());
@@ -138,7 +138,7 @@ mod tests {
         assert!(all(false).is_ok());
         let text = fs::read_to_string(&file).expect("read");
         assert!(text.contains("# Which?") && text.contains("# Whose?"), "{text}");
-        // And one of another name, where the study asks for it.
+        // And one of another name, if the study lists it.
         record.study = "chore".into();
         record.command = "cargo xtask chore --save".into();
         record.page = Some("# What else?\n".into());
@@ -148,7 +148,7 @@ mod tests {
         assert!(all(true).is_err() && all(false).is_ok());
         let text = fs::read_to_string(&file).expect("read");
         assert!(text.contains("# Whose?") && text.contains("# What else?"), "{text}");
-        // What cannot be read holds nothing else up.
+        // An unreadable record blocks nothing else.
         fs::write(saved.with_file_name("bad.json"), "{").expect("written");
         fs::create_dir(root.join("studies/broken")).expect("created");
         fs::write(root.join("studies/broken/study.toml"), "question = ").expect("written");

@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 
 use super::list::{Build, Here, run};
 
-/// What stands before the bytes.
+/// The marker before the bytes.
 const TITLE: &str = "respill_entered:";
 
-/// The text with a mark behind the label of each function, and the names in the marks' order.
+/// The text with a mark after the label of each function, and the names in the marks' order.
 ///
 /// # Errors
 /// A function has no label.
@@ -20,7 +20,7 @@ fn marked<'a>(text: &str, functions: &'a BTreeSet<String>) -> Result<(String, Ve
     for line in text.lines() {
         let labelled = line.split_once(':').and_then(|(label, rest)| Some((label, due.remove(label)?, rest)));
         match labelled {
-            // `movb $'1', respill_marks+n(%rip)` in bytes, since the file's syntax may be another one. It changes no flag.
+            // `movb $'1', respill_marks+n(%rip)` in bytes, since the file's syntax may differ. It changes no flag.
             Some((label, n, rest)) => {
                 let _ = writeln!(
                     out,
@@ -64,7 +64,7 @@ respill_marks:
 /// The functions among these that no run of the program enters.
 ///
 /// # Errors
-/// A function has no label, the marked program is not built or fails, or it does not tell.
+/// A function has no label, the marked program is not built or fails, or does not report.
 pub(crate) fn never(here: &Here, build: &Build, functions: &BTreeSet<String>) -> Result<Vec<String>, String> {
     let (text, names) = marked(&build.text, functions)?;
     let folder = tempfile::tempdir().map_err(|e| format!("a temporary folder: {e}"))?;
@@ -72,7 +72,7 @@ pub(crate) fn never(here: &Here, build: &Build, functions: &BTreeSet<String>) ->
     let (_, told) = run(build, folder.path())?;
     let told: Vec<&[u8]> = told.split(TITLE).skip(1).map(str::as_bytes).collect();
     if told.len() != build.runs().len() || told.iter().any(|marks| marks.len() < names.len()) {
-        return Err("the marked program does not tell what it entered".to_owned());
+        return Err("the marked program does not report what it entered".to_owned());
     }
     let never = |&(n, _): &(usize, &str)| told.iter().all(|marks| marks[n] == b'0');
     Ok(names.into_iter().enumerate().filter(never).map(|(_, name)| name.to_owned()).collect())

@@ -1,4 +1,4 @@
-//! What is tried: subjects, their sources, and the assembly of each.
+//! The subjects that are tried, their sources, and the assembly of each.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -26,10 +26,10 @@ const DRIVERS: [(&str, &str); 5] = [
     ("zstd_main.c", include_str!("drivers/zstd_main.c")),
 ];
 
-/// How many inputs a driver of assembly takes where nobody says otherwise.
+/// The default number of inputs of an assembly driver.
 pub(crate) const INPUTS: usize = 200;
 
-/// The list as it stands in its file.
+/// The list as in its file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct List {
@@ -38,7 +38,7 @@ pub(crate) struct List {
     subject: Vec<Subject>,
 }
 
-/// A file of Debian's source package, and what is wanted of it.
+/// A file of Debian's source package, and the member used.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Debian {
@@ -85,7 +85,7 @@ pub(crate) struct Build {
     /// `gcc -O2`, `rustc -O3`, or `assembly`.
     pub(crate) by: String,
     pub(crate) text: String,
-    /// The compiled crate, for which another object can stand in.
+    /// The compiled crate, whose object can be replaced.
     library: Option<PathBuf>,
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn said(command: &mut Command) -> Result<String, String> {
     ran(command).map(|(printed, _)| printed)
 }
 
-/// The same, with what goes to the standard error.
+/// The same, with its standard error.
 fn ran(command: &mut Command) -> Result<(String, String), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let out = command.env("LC_ALL", "C").stdin(Stdio::null()).output().map_err(|e| format!("{name}: {e}"))?;
@@ -193,7 +193,7 @@ impl Here {
                 None => said(Command::new("rustc").arg("--version"))?,
             };
             if !found.split_whitespace().any(|word| word == wanted) {
-                return Err(format!("{family} {wanted} is wanted and {} is here", found.trim()));
+                return Err(format!("{family} {wanted} is needed, but {} is here", found.trim()));
             }
         }
         Ok(())
@@ -292,7 +292,7 @@ impl Here {
         }
     }
 
-    /// What the program prints that is made of a text in place of the build's own.
+    /// The output of the program built from a text instead of the build's own.
     ///
     /// # Errors
     /// It is not built, does not end, or fails; or nothing runs this subject.
@@ -302,7 +302,7 @@ impl Here {
         run(build, folder.path()).map(|(lines, _)| lines)
     }
 
-    /// Builds `program` in a folder of a text in place of the build's own.
+    /// Builds `program` in a folder, from a text instead of the build's own.
     ///
     /// # Errors
     /// It is not built, or nothing runs this subject.
@@ -336,7 +336,7 @@ impl Here {
         Ok(())
     }
 
-    /// Puts the object in the place of the crate's own, and links the workload with it.
+    /// Replaces the crate's object with this one, and links the workload with it.
     fn link_rust(
         &self,
         build: &Build,
@@ -372,7 +372,7 @@ impl Here {
             for each in [&parts, &folder.join("lists/partial")] {
                 io(each, fs::create_dir_all(each))?;
             }
-            // The machine's own entries, of sources in the place of programs.
+            // The machine's own entries, for sources instead of programs.
             let mut files = vec![PathBuf::from("/etc/apt/sources.list")];
             let listed = fs::read_dir("/etc/apt/sources.list.d").into_iter().flatten().filter_map(Result::ok);
             files.extend(listed.map(|entry| entry.path()));
@@ -408,8 +408,8 @@ impl Here {
     }
 }
 
-/// Runs the `program` of a folder with each of its arguments, and returns the lines that are compared and what went to the standard
-/// error.
+/// Runs the `program` of a folder with each of its arguments, and returns the lines that are compared and the standard
+/// error output.
 ///
 /// # Errors
 /// It does not end or fails, or prints nothing that could be compared.

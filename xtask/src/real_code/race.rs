@@ -1,4 +1,4 @@
-//! Whole programs in turns: as rewritten for each home against the original, and the original against itself.
+//! Races whole programs: rewritten for each home against the original, and the original against itself.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use super::list::{Build, Here, INPUTS, said};
 use super::runs_here;
 use super::survey::Surveyed;
 
-/// A run of a driver takes at least so long, so that it is not the start of a process alone that is timed.
+/// A run of a driver takes at least this long, so that not only the start of a process is timed.
 const SECONDS: f64 = 0.05;
 
 /// The races of all programs, as they come.
@@ -130,7 +130,7 @@ impl Races {
         Ok(())
     }
 
-    /// What the races say, as a page; kept with the record in `records/` if it is to be saved.
+    /// The races' results as a page; kept with the record in `records/` if it is to be saved.
     ///
     /// # Errors
     /// Nothing was raced, or the record cannot be written.
@@ -154,7 +154,7 @@ fn name(row: &ResultRow) -> &str {
     row.subject.trim_start_matches("real-code/")
 }
 
-/// What the races say in words, and a table of all.
+/// The races' results in words, and a table of all.
 fn page(rows: &[ResultRow], moved: &BTreeMap<(String, String), usize>, rounds: usize) -> String {
     let mut programs: Vec<&str> = rows.iter().map(name).collect();
     programs.dedup();

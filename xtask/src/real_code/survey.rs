@@ -1,4 +1,4 @@
-//! One file: what the analysis says of it, and its proved rewrite for each home.
+//! One file: what the analysis says about it, and its proved rewrite for each home.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,10 +16,10 @@ use sha2::{Digest as _, Sha256};
 /// How often something occurs, by its name.
 pub(crate) type Counts = BTreeMap<String, usize>;
 
-/// What the analysis says of a file, as the committed table has it.
+/// What the analysis says about a file, as the committed table has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Survey {
-    /// SHA-256 of the assembly: other sources or another compiler give another one.
+    /// SHA-256 of the assembly: other sources or another compiler give a different one.
     pub(crate) text: String,
     /// Why the file is refused as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ pub(crate) struct Survey {
     pub(crate) lines: usize,
     /// Its functions.
     pub(crate) functions: usize,
-    /// Those of them whose slots cannot be analysed.
+    /// Functions whose slots cannot be analysed.
     pub(crate) opaque: usize,
     /// Cells of all frames.
     pub(crate) slots: usize,
@@ -44,7 +44,7 @@ pub(crate) struct Survey {
     /// Slots by their purpose.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) classes: Counts,
-    /// What became of the slots, by home.
+    /// The outcome for the slots, by home.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) homes: BTreeMap<String, Moved>,
     /// The same under the assumption `objects`, for what a compiler made.
@@ -68,7 +68,7 @@ pub(crate) struct Moved {
     pub(crate) sent_back: Counts,
 }
 
-/// A home, and what is taken for granted.
+/// A home, and what is assumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Way {
     pub(crate) home: Bank,
@@ -107,7 +107,7 @@ fn count(counts: &mut Counts, name: String) {
     *counts.entry(name).or_default() += 1;
 }
 
-/// Analyses a text and rewrites it for each home. Without inputs, so that what is accepted is proved; for what a compiler made,
+/// Analyses a text and rewrites it for each home. Uses no inputs, so that what is accepted is proved. Compiled code is
 /// also proved under `objects`.
 pub(crate) fn survey(name: &str, text: &str, homes: &[Bank], compiled: bool) -> Surveyed {
     let mut survey =
@@ -155,7 +155,7 @@ fn count_slots(analysis: &Analysis, survey: &mut Survey) {
     }
 }
 
-/// The rewrite that is accepted without inputs: what something speaks against stays, and the rest is judged again.
+/// The rewrite that is accepted without inputs: slots with an objection stay, and the rest is judged again.
 fn proved(analysis: &Analysis, bank: Bank) -> (Moved, Option<(Plan, String)>) {
     let mut out = Moved::default();
     let mut wish = Wish {

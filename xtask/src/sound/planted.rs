@@ -1,4 +1,4 @@
-//! A throw-away project with one fault for each tool, which must find it before what it says of ours counts.
+//! A throw-away project with one fault for each tool, which must find it before its verdict on our code counts.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -15,10 +15,10 @@ edition = \"2024\"
 [workspace]
 ";
 
-/// A test that passes where nobody watches, and what the tool says to it.
+/// A test that passes without the tool, and the tool's message about it.
 fn fault(tool: Tool) -> (&'static str, &'static str) {
     match tool {
-        // The byte lies inside the allocation that its neighbour has too, so that no page fault tells.
+        // The byte lies inside the allocation that its neighbour has too, so no page fault reveals it.
         Tool::Address => (
             "#[test] fn reads() { let v = std::hint::black_box(vec![1u8; 24]);
               let at = std::hint::black_box(24);
@@ -65,6 +65,6 @@ pub(super) fn found(tool: Tool) -> Result<(), String> {
     if told.contains(says) {
         Ok(())
     } else {
-        Err(format!("it does not say {says:?}: {}", told.lines().last().unwrap_or_default()))
+        Err(format!("its output lacks {says:?}: {}", told.lines().last().unwrap_or_default()))
     }
 }

@@ -23,7 +23,7 @@ fn draft(path: &Path, access: Access, unnamed: bool, text: &[u8]) -> Draft {
     draft
 }
 
-/// Both kinds do the same; only the one with a name shows itself meanwhile.
+/// Both kinds behave alike; only the one with a name is visible meanwhile.
 #[test]
 fn a_draft_shows_nothing_of_itself_until_it_is_placed() {
     for unnamed in [true, false] {
@@ -37,7 +37,7 @@ fn a_draft_shows_nothing_of_itself_until_it_is_placed() {
         }
         Draft::place_all(vec![made], false).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"text");
-        // Not replaced unasked, and nothing stays of what was not placed.
+        // Not replaced unasked, and an unplaced draft leaves nothing behind.
         let made = draft(&path, Access::Public, unnamed, b"other");
         let (at, e) = Draft::place_all(vec![made], false).unwrap_err();
         assert_eq!((at, e.kind()), (0, io::ErrorKind::AlreadyExists));
@@ -111,10 +111,10 @@ fn of_several_all_are_placed_or_none() {
     }
 }
 
-/// Where this test finds the place of the file that it makes as its own child.
+/// The variable that tells this test, run as its own child, where to make its file.
 const PLACE: &str = "LANEWORK_TEST_DRAFT";
 
-/// File systems without unnamed files are rare, so that a child of this test makes a file that has a name from the beginning.
+/// File systems without unnamed files are rare, so a child of this test makes a file that has a name from the start.
 #[test]
 fn a_signal_removes_a_named_draft() {
     if let Some(path) = std::env::var_os(PLACE) {
@@ -128,7 +128,7 @@ fn a_signal_removes_a_named_draft() {
     for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM, rustix::process::Signal::HUP]
     {
         let folder = tempfile::tempdir().unwrap();
-        // Where the tests run under `nohup`, the child would ignore the signal, too.
+        // If the tests run under `nohup`, the child would ignore the signal too.
         let mut child = Command::new("env")
             .arg("--default-signal")
             .arg(std::env::current_exe().unwrap())

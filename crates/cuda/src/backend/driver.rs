@@ -111,7 +111,7 @@ fn card(driver: &Driver, ordinal: u32) -> Result<(Card, c_int), Failure> {
     // SAFETY: it writes one number.
     call.checked("cuDeviceGet", unsafe { (call.device)(&raw mut device, number) })?;
     let mut name = [0u8; 128];
-    // SAFETY: it writes at most so many bytes, the last of them zero.
+    // SAFETY: it writes at most that many bytes, the last of them zero.
     let code = unsafe { (call.device_name)(name.as_mut_ptr().cast(), name.len() as c_int - 1, device) };
     call.checked("cuDeviceGetName", code)?;
     let name = CStr::from_bytes_until_nul(&name).map(|name| name.to_string_lossy().into_owned());
@@ -273,7 +273,7 @@ impl Machine for Cuda {
     fn free(&self, address: u64, bytes: usize, wipe: bool) {
         // A lost context neither frees nor clears; the driver does both when the process ends.
         let Ok(call) = self.reach() else { return };
-        // SAFETY: `allocate` returned the address with so many bytes. Nothing uses it after all work is done, and the
+        // SAFETY: `allocate` returned the address with that many bytes. Nothing uses it after all work is done, and the
         // second wait is for the overwriting.
         unsafe {
             if self.check("cuCtxSynchronize", (call.context_finish)()).is_err() {
@@ -302,7 +302,7 @@ impl Machine for Cuda {
         }
         let memory = NonNull::new(memory.cast::<u8>())
             .filter(|memory| memory.as_ptr().addr() % 64 == 0)
-            .ok_or_else(|| Error::Shape("the driver gave pinned memory that is not aligned".to_owned()))?;
+            .ok_or_else(|| Error::Shape("the driver returned misaligned pinned memory".to_owned()))?;
         Ok(memory)
     }
 
@@ -311,7 +311,7 @@ impl Machine for Cuda {
         if let Ok(call) = self.reach() {
             // SAFETY: no arguments. On a condemned device the copies may still run.
             let _ = self.check("cuCtxSynchronize", unsafe { (call.context_finish)() });
-            // SAFETY: `pin` returned it, and nothing uses it any more.
+            // SAFETY: `pin` returned it, and nothing uses it any longer.
             let _ = self.check("cuMemFreeHost", unsafe { (call.unpin)(memory.as_ptr().cast()) });
         }
     }

@@ -93,7 +93,7 @@ pub enum Order {
     Forward,
     /// By falling number.
     Reverse,
-    /// Threads anew in every turn, from this seed.
+    /// Threads are shuffled anew in every turn, from this seed.
     Shuffled(u32),
 }
 
@@ -111,7 +111,7 @@ pub struct Emulation {
     /// The order of turns.
     pub order: Order,
     /// Whether freed memory is reused with its old content, in a fresh context too, as a driver does. Otherwise every
-    /// buffer comes full of one byte, which exposes kernels that rely on its content.
+    /// buffer starts filled with one byte value, which exposes kernels that rely on its content.
     pub recycles: bool,
 }
 
@@ -179,7 +179,7 @@ impl Control {
         self.state().plan.corrupt = Some((downloads, at, mask));
     }
 
-    /// Makes allocations fail once so many bytes of device memory are in use; less than now means all of them.
+    /// Makes allocations fail once this many bytes of device memory are in use; a limit below the current use fails all.
     pub fn limit_memory(&self, bytes: u64) {
         self.state().plan.memory = Some(bytes);
     }

@@ -57,7 +57,7 @@ impl Stream {
     /// Queues a kernel.
     ///
     /// # Errors
-    /// [`Error::Shape`] where the grid is empty or larger than a kernel may have, or the kernel is another device's; in
+    /// [`Error::Shape`] where the grid is empty or larger than a kernel may have, or the kernel belongs to a different device; in
     /// emulation also where the arguments' number or widths are not the kernel's. The kernel's own faults are returned
     /// by waiting for the stream.
     ///

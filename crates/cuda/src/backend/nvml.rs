@@ -19,7 +19,7 @@ type Words = unsafe extern "C" fn(c_uint) -> *const c_char;
 /// A device's energy since its driver was loaded, in millijoules: the whole board, with all programs.
 #[derive(Debug)]
 pub struct Energy {
-    // Handles and functions are the library's, which stays loaded as long.
+    // Handles and functions are the library's, which stays loaded that long.
     library: Library,
     device: usize,
 }
@@ -85,7 +85,7 @@ impl Energy {
             // SAFETY: as above.
             (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
         });
-        Err(missing(format!("{call}: {} ({code})", words.as_deref().unwrap_or("no words for it"))))
+        Err(missing(format!("{call}: {} ({code})", words.as_deref().unwrap_or("no description"))))
     }
 
     /// The counter now.

@@ -24,7 +24,7 @@ unsafe extern "C" {
 /// One test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// What.
+    /// What was tested.
     pub what: &'static str,
     /// Whether the device agrees with the CPU, else the first difference.
     pub result: Result<(), String>,
@@ -59,11 +59,11 @@ fn words(count: u32, seed: u32) -> Vec<u32> {
 
 fn same(got: &[u32], want: &[u32]) -> Result<(), String> {
     if got.len() != want.len() {
-        return Err(format!("{} words came where {} were to", got.len(), want.len()));
+        return Err(format!("got {} words, expected {}", got.len(), want.len()));
     }
     match got.iter().zip(want).position(|(got, want)| got != want) {
         None => Ok(()),
-        Some(i) => Err(format!("word {i} is {:08x} and is to be {:08x}", got[i], want[i])),
+        Some(i) => Err(format!("word {i} is {:08x}, expected {:08x}", got[i], want[i])),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::backend::plain::Plain;
 use crate::error::Error;
 use crate::memory::Pinned;
 
-/// From value `start` of pinned memory. The caller has checked that `bytes` are there and at `to`, and marks the use.
+/// From value `start` of pinned memory. The caller has checked that `bytes` are present there and at `to`, and marks the use.
 pub(crate) fn upload<T: Plain>(
     machine: &Arc<dyn Machine>,
     stream: usize,
@@ -16,7 +16,7 @@ pub(crate) fn upload<T: Plain>(
     to: u64,
     bytes: usize,
 ) -> Result<(), Error> {
-    // SAFETY: the caller has checked that the value is there.
+    // SAFETY: the caller has checked that the value exists.
     let source = unsafe { from.memory.start().as_ptr().add(start * size_of::<T>()) };
     // SAFETY: the range is inside pinned memory and inside a buffer, by the caller; the pinned memory is not written or
     // freed before it has waited for the copy, and a buffer is not freed before all work is done.

@@ -1,7 +1,7 @@
 //! The algorithm that shifts from the bottom, for inverses modulo an odd number.
 //!
-//! A window works on words of 33 high and 31 low bits: the low bits decide exactly what is even, the high bits decide,
-//! now and then wrongly, which number is the larger. A wrong decision makes a number negative, which is turned around.
+//! A window works on words of 33 high and 31 low bits. The low bits decide exactly which number is even. The high bits
+//! decide which is larger, and are sometimes wrong: that makes a number negative, and its sign is then changed.
 #![forbid(unsafe_code)]
 
 use crate::kernels::{Lane, unpack};
@@ -29,7 +29,7 @@ fn window<L: Lane>(lane: L, high: (u64, u64), low: (u64, u64)) -> Matrix {
         (top, bottom)
     };
     let ((x0, y0), (x1, y1)) = (apply(f0, g0), apply(f1, g1));
-    // A number that turned negative, or a pair too short to go on: the caller mends it before the next window.
+    // A number became negative, or the pair is too short to go on: the caller fixes it before the next window.
     if x0 | x1 <= 0 {
         return Matrix { f0, g0, f1, g1, shift: 31 };
     }
@@ -81,8 +81,8 @@ fn negate(x: &mut [u64]) {
     }
 }
 
-/// Limbs that the cofactors need as a rule in window `w`, counted from 0, and a whole one above them: they grow by 43 bits a
-/// window, give or take a few. Known before the numbers are, so no processor waits for it.
+/// Limbs that the cofactors usually need in window `w`, counted from 0, and a whole one above them: they grow by 43 bits a
+/// window, give or take a few. It does not depend on the numbers, so no processor waits for it.
 const fn room(w: usize) -> usize {
     match w {
         0 => 1,
@@ -106,8 +106,8 @@ pub struct Inverse<const M: usize> {
 
 /// The inverse of a modulo an odd b > 0, times a power of two that is about 1.45 times as long as b.
 ///
-/// Nothing if they have a divisor in common. M must be N + 5 at least: cofactors that do not fit in it are given up, too, and
-/// none is known.
+/// `None` if they have a common divisor. M must be at least N + 5. Cofactors that do not fit would also give `None`; no such
+/// case is known.
 #[inline(always)]
 #[must_use]
 pub fn invert<L: Lane, const N: usize, const M: usize>(
@@ -143,7 +143,7 @@ pub fn invert<L: Lane, const N: usize, const M: usize>(
         let n0 = row(lane, &a[..n], &b[..n], m.f0, m.g0, m.shift, &mut y[0][..n]);
         let n1 = row(lane, &a[..n], &b[..n], m.f1, m.g1, m.shift, &mut y[1][..n]);
         core::mem::swap(&mut x, &mut y);
-        // Room for the cofactors: a whole limb of sign above them, since a window makes them longer by 63 bits at most. The
+        // Room for the cofactors: a whole limb of sign above them, since a window lengthens them by at most 63 bits. The
         // longer the numbers, the further some run ahead of the rule.
         let sign = |x: u64| 0u64.wrapping_sub(x >> 63);
         let mut more = room(w).max(k);

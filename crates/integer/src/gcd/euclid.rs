@@ -3,8 +3,8 @@
 
 use crate::kernels::Lane;
 
-/// What a window did to the pair: even parity x0' = p x0 - q x1, x1' = t x1 - r x0; odd parity the negatives.
-/// The determinant p t - q r, of the entries and of what they do alike, is 1 if even and -1 if odd.
+/// A window's effect on the pair: even parity x0' = p x0 - q x1, x1' = t x1 - r x0; odd parity the negatives.
+/// The determinant p t - q r, of the entries and of the map alike, is 1 if even and -1 if odd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Matrix {
     /// Factor of x0 in x0'.
@@ -19,11 +19,11 @@ pub struct Matrix {
     pub odd: bool,
 }
 
-/// What a remainder in a 64-bit window must not fall below: entries stay below 2^31, so that every remainder is larger than
-/// the error that the bits below the window leave in it.
+/// The least remainder in a 64-bit window. Entries stay below 2^31, so every remainder is larger than the error from the bits
+/// below the window.
 const PRECISE: u64 = 1 << 33;
 
-/// Euclidean steps on a >= b, as long as they are precise, until the smaller is below `limit`.
+/// Euclidean steps on a >= b, while they are precise, until the smaller number is below `limit`.
 #[inline(always)]
 fn batch<L: Lane>(lane: L, mut a: u64, mut b: u64, limit: u64) -> Matrix {
     let (mut p, mut q, mut r, mut t) = (1u64, 0u64, 0u64, 1u64);
@@ -60,7 +60,7 @@ fn limit(stop: i64, weight: i64) -> u64 {
 }
 
 /// The matrix of one window of x0 >= x1, whose highest 128 bits are given (the top bit of x0's set): `bits` is the length
-/// of x0. No step is taken once x1 has at most `stop` bits. Nothing if a quotient is too long for a window.
+/// of x0. No step is taken once x1 has at most `stop` bits. `None` if a quotient is too long for a window.
 #[inline(always)]
 fn window<L: Lane>(lane: L, x0: u128, x1: u128, bits: i64, stop: i64) -> Option<Matrix> {
     let (a, b) = ((x0 >> 64) as u64, (x1 >> 64) as u64);
@@ -110,7 +110,7 @@ fn rows<L: Lane, const N: usize>(
     out: &mut [[u64; N]; 2],
 ) -> (u64, u64) {
     let (a, b) = (&x[0][..n], &x[1][..n]);
-    // The parity is a coin's: choose operands, not code.
+    // The parity is random: choose operands, not code.
     let (u, v, s, w) = if m.odd { (b, a, a, b) } else { (a, b, b, a) };
     let (p, q, t, r) = if m.odd { (m.q, m.p, m.r, m.t) } else { (m.p, m.q, m.t, m.r) };
     let h0 = lane.minus(u, v, p, q, &mut out[0][..n]);
@@ -145,10 +145,10 @@ pub enum Rare {
     Negative,
 }
 
-/// Reduces x0 >= x1 > 0 until x1 has at most `stop` bits, telling `step` every matrix (already applied to the pair).
+/// Reduces x0 >= x1 > 0 until x1 has at most `stop` bits. Each matrix, already applied to the pair, is passed to `step`.
 ///
 /// # Errors
-/// [`Rare`]: the matrices told so far describe the pair as it now is, but for a matrix that made a number negative.
+/// [`Rare`]: the matrices so far describe the pair as it is now, except for one that made a number negative.
 #[inline(always)]
 pub fn reduce<L: Lane, const N: usize>(
     lane: L,
@@ -226,8 +226,8 @@ fn one(y0: u128, y1: u128) -> Option<Matrix> {
     if y1 >> 66 == 0 {
         return None;
     }
-    // Rounded down for certain, so that no number becomes negative; it may be 1 short, and the next step mends that.
-    // At least 1 it is, as x0 >= x1.
+    // Rounded down for certain, so no number becomes negative. It may be 1 short; the next step makes up for that.
+    // It is at least 1, as x0 >= x1.
     let quotient = y1.checked_add(1).map_or(1, |above| y0 / above).max(1);
     let quotient = u64::try_from(quotient).ok().filter(|&q| q >> 62 == 0)?;
     Some(Matrix { p: 0, q: 1, r: 1, t: quotient, odd: true })

@@ -1,7 +1,7 @@
 //! The checks that every backend must pass, as functions: the tests, the command and the laboratory call the same ones. Each
 //! gives a [`Row`].
 //!
-//! The oracle is the plain arithmetic of [`Int`], which shares no code with a lane, and which the tests hold against another library.
+//! The oracle is the plain arithmetic of [`Int`], which shares no code with a lane. The tests compare it with another library.
 #![forbid(unsafe_code)]
 
 use alloc::format;
@@ -20,7 +20,7 @@ use crate::{Int, Uint};
 pub struct Numbers(u64);
 
 impl Numbers {
-    /// A source of its own for every seed.
+    /// Each seed gives its own sequence.
     #[must_use]
     pub const fn new(seed: u64) -> Numbers {
         Numbers(seed)
@@ -63,7 +63,7 @@ impl Numbers {
                 }
                 (at, ones) = (end, !ones);
             }
-            // And now and then one bit from there.
+            // And sometimes one flipped bit.
             if choice >> 5 & 1 == 1 {
                 let at = self.below(64 * N);
                 x[at / 64] ^= 1 << (at % 64);
@@ -89,7 +89,7 @@ impl Numbers {
 /// Rows that make the reduced pair from the first one.
 type Rows<const R: usize> = [[Int<R>; 2]; 2];
 
-/// What is wrong with Lehmer's reduction of a >= b > 0 to `stop` bits; nothing also if it gave up, which `gave_up` counts. R
+/// The fault of Lehmer's reduction of a >= b > 0 to `stop` bits, if any. `None` also if it gave up, which `gave_up` counts. R
 /// limbs are enough for twice N.
 #[must_use]
 pub fn partial_fault<const N: usize, const M: usize, const R: usize>(
@@ -133,7 +133,7 @@ pub fn partial_fault<const N: usize, const M: usize, const R: usize>(
     None
 }
 
-/// Euclid's algorithm as in the books.
+/// Euclid's algorithm as in textbooks.
 fn divisor<const N: usize>(mut a: Uint<N>, mut b: Uint<N>) -> Uint<N> {
     while !b.is_zero() {
         (a, b) = (b, a.div_rem(&b).1);
@@ -141,8 +141,8 @@ fn divisor<const N: usize>(mut a: Uint<N>, mut b: Uint<N>) -> Uint<N> {
     a
 }
 
-/// What is wrong with the inverse of a modulo an odd b, times its power of two. `gave_up` counts numbers that have an inverse but
-/// none was given.
+/// The fault of the inverse of a modulo an odd b, times its power of two, if any. `gave_up` counts numbers whose inverse was not
+/// found.
 #[must_use]
 pub fn inverse_fault<const N: usize, const M: usize, const R: usize>(
     gcd: &Gcd<N, M>,
@@ -167,7 +167,7 @@ fn width<const N: usize, const M: usize, const R: usize>(row: &mut Row, gcd: &Gc
     for i in 0..count {
         let mut ignored = 0;
         let (mut a, mut b): (Uint<N>, Uint<N>) = (numbers.skewed(64 * N), numbers.skewed(64 * N));
-        // Patterns may have quotients that do not fit a window; plain randomness has none.
+        // Patterns may have quotients that do not fit a window; random numbers do not.
         let plain = i % 4 < 2;
         if plain {
             a.limbs_mut().fill_with(|| numbers.word());
@@ -187,7 +187,7 @@ fn width<const N: usize, const M: usize, const R: usize>(row: &mut Row, gcd: &Gc
         let fault = inverse_fault::<N, M, R>(gcd, &a, &b, &mut without);
         row.case(fault.is_none(), || fault.unwrap_or_default());
     }
-    // To give up is allowed, but on numbers like these it is rare.
+    // Giving up is allowed, but it is rare on numbers like these.
     row.case(gave_up <= count / 100 + 1, || {
         format!("gave up {gave_up} of {count} reductions, {} bits", 64 * N)
     });

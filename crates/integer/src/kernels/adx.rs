@@ -42,7 +42,7 @@ impl Lane for Adx {
         let (mut m0, mut m1) = (1u64, 1u64 << 32 << z);
         // SAFETY: BMI1 and BMI2 are there, by this type; registers only. A step is the plain definition's, with moves on the
         // carry of a - b in place of masks. Shifts are counted down, not guarded: if the last one goes too far it is
-        // done again from what it shifted, so that the guard is not on the way from one step to the next.
+        // repeated from its input, so the guard is not on the critical path between steps.
         unsafe {
             asm!(
                 "test {l:e}, {l:e}",

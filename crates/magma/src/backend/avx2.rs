@@ -1,8 +1,8 @@
 //! AVX2: byte planes in bulk, whole words for up to 8 blocks and quadwords for up to 4, carry-less products.
 //!
 //! Kernels work on batches of up to four groups of 32 blocks. An incomplete last batch passes through a buffer. Round
-//! keys, states and leftover keystream on the stack are wiped. Slots to which the compiler spills a byte plane for a
-//! few operations are not wiped; a caller that needs that wipes the stack.
+//! keys, states and leftover keystream on the stack are wiped. The compiler may spill a byte plane to the stack for a
+//! few operations; such slots are not wiped. A caller that needs that must wipe the stack.
 
 use core::arch::x86_64::*;
 use core::mem::MaybeUninit;
@@ -31,7 +31,7 @@ const GROUPS: usize = 4;
 /// The rounds of one to four groups.
 type Rounds = [unsafe fn(&Planes, &Keys, *mut Group); GROUPS];
 
-/// The keys of all lanes as planes, and those of the first ones as words too.
+/// The keys of all lanes as planes, and those of the first lanes as words too.
 #[repr(C)]
 struct LaneKeys {
     planes: planes::LaneKeys,
@@ -40,10 +40,10 @@ struct LaneKeys {
 
 const _: () = assert!(align_of::<LaneKeys>() <= align_of::<Block>());
 
-/// The rounds of one to four groups under keys of their own.
+/// The rounds of one to four groups, each lane under its own key.
 type LaneRounds = [unsafe fn(&Planes, &planes::LaneKeys, *mut Group); GROUPS];
 
-/// The operations in which the rows of the table that share this code differ.
+/// The operations that differ between the rows of the table that share this code.
 trait Tier {
     const ROUNDS: Rounds;
     const LANES: LaneRounds;
@@ -97,7 +97,7 @@ tier!(Gfni, gfni, "avx2,gfni", true);
 /// The backend.
 pub(crate) static KERNELS: Kernels = kernels::<Avx2>();
 
-/// The same with nibbles parted by GFNI, for CPUs that have it without AVX-512.
+/// The same with nibbles split by GFNI, for CPUs that have it without AVX-512.
 pub(crate) static KERNELS_GFNI: Kernels = kernels::<Gfni>();
 
 const fn kernels<T: Tier>() -> Kernels {
@@ -117,10 +117,10 @@ const fn kernels<T: Tier>() -> Kernels {
 /// Bytes of a group.
 const GROUP_BYTES: usize = 8 * GROUP;
 
-/// Bytes that whole words take.
+/// The most bytes that whole words take.
 const FEW: usize = 8 * words::BLOCKS;
 
-/// Bytes that quadwords take.
+/// The most bytes that quadwords take.
 const FEWER: usize = 8 * quadwords::BLOCKS;
 
 /// The source of blocks, and their destination.
@@ -129,7 +129,7 @@ trait Job {
     const ADDS: bool;
     /// Whether `input` is read at all.
     const READS: bool;
-    /// What groups need, computed once for all.
+    /// The data for groups, computed once.
     type Groups;
     /// # Safety
     /// AVX2.
@@ -139,19 +139,19 @@ trait Job {
     /// # Safety
     /// AVX2; if `READS` and not `ADDS`, 32 blocks at `input`.
     unsafe fn group(groups: &Self::Groups, input: *const u8, i: usize) -> Group;
-    /// Blocks `i` to `i + 7` as words, out of `input` or not.
+    /// Blocks `i` to `i + 7` as words, from `input` or not.
     ///
     /// # Safety
     /// AVX2.
     unsafe fn few(&self, input: [__m256i; 2], i: usize) -> words::Pair;
-    /// Blocks `i` to `i + 3` as numbers, out of `input` or not.
+    /// Blocks `i` to `i + 3` as numbers, from `input` or not.
     ///
     /// # Safety
     /// AVX2.
     unsafe fn fewer(&self, input: __m256i, i: usize) -> __m256i;
 }
 
-/// The blocks are those of `input`.
+/// The blocks come from `input`.
 struct Blocks(ByteOrder);
 
 impl Job for Blocks {
@@ -269,7 +269,7 @@ unsafe fn deliver(x: [__m256i; 2], to: *mut u8, n: usize) {
     }
 }
 
-/// Up to 8 blocks, from block `i` on, the last of which may be cut.
+/// Up to 8 blocks, from block `i` on; the last may be cut.
 ///
 /// # Safety
 /// AVX2; `n` <= 64 bytes at `input`, if it is read, and at `output`.
@@ -350,7 +350,7 @@ unsafe fn run<T: Tier, J: Job>(s: &Schedule, job: &J, input: *const u8, output: 
     }
 }
 
-/// More than [`FEW`] bytes. Its frame is large: a serial mode would make it for each block.
+/// More than [`FEW`] bytes. A separate function, since its frame is large and a serial mode would make it for each block.
 ///
 /// # Safety
 /// As for [`run`].

@@ -25,7 +25,7 @@ pub(crate) static KERNELS: Kernels = Kernels {
     products: products::products,
 };
 
-/// The backend whose bulk is bitsliced.
+/// The backend that bitslices in bulk.
 pub(crate) static BITSLICE: Kernels = Kernels {
     parallel: 2 * bitslice::SET,
     blocks,

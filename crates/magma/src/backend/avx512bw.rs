@@ -1,4 +1,4 @@
-//! AVX-512 without byte permutations, as on the first AVX-512 CPUs: bytes of 64 blocks in a register, and byte
+//! AVX-512 without byte permutations, as on the first AVX-512 CPUs: one byte of 64 blocks in a register, and byte
 //! shuffles.
 
 mod planes;

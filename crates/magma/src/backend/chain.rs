@@ -7,7 +7,7 @@
 //!
 //! Floor of the fetching, per step of 128 lanes, in core cycles: plain code moves each block by a load and a store,
 //! about 130 each way; with AVX-512 eight lanes' eight steps take 16 row loads, 48 shuffles and 16 stores: about 56
-//! where 512-bit operations run in halves (Zen 4), else 28 (Zen 5). The 128 encryptions cost at least 1024 and 512.
+//! where 512-bit operations run in halves (Zen 4), else 28 (Zen 5). The 128 encryptions cost at least 1024 or 512.
 
 use alloc::boxed::Box;
 use core::marker::PhantomData;
@@ -40,11 +40,11 @@ pub(crate) enum Step {
     Ecb,
     /// p = p xor E(s), then s counts: CTR, and MGM's encryption.
     Counter(Half),
-    /// The lane's sum gets E(s) * p added, as in `Kernels::products`; then s counts: MGM's authentication.
+    /// E(s) * p is added to the lane's sum, as in `Kernels::products`; then s counts: MGM's authentication.
     Multiply(Half),
 }
 
-/// Which half of the state counts, as a number of the cipher's byte order; a carry out of a half is dropped.
+/// The half of the state that counts, as a number in the cipher's byte order; a carry out of a half is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Half {
     /// The upper 32 bits.
@@ -76,7 +76,7 @@ pub(crate) struct Places {
 
 /// The operands of `Kernels::chain`: the same steps in some lanes.
 pub(crate) struct Chain<'a> {
-    /// The backend's kernels, which this one may use.
+    /// The backend's kernels, which this kernel may use.
     pub(super) kernels: &'a Kernels,
     /// The keys of all lanes: `lane_keys_blocks` blocks in the backend's layout.
     pub(super) keys: &'a [Block],
@@ -88,7 +88,7 @@ pub(crate) struct Chain<'a> {
     pub(super) step: Step,
     /// The places of the lanes' strands.
     pub(super) places: &'a Places,
-    /// Lanes that take the steps, from the first on: 1 to [`LANES`].
+    /// The number of lanes that take the steps, from the first on: 1 to [`LANES`].
     pub(super) lanes: usize,
     /// Blocks of each of these lanes' strands. They are readable and, if the step writes, writable; written blocks of
     /// different lanes are disjoint.
@@ -105,7 +105,7 @@ pub(crate) struct Scratch {
     pub(super) tile: [LaneBlocks; ROWS],
     /// Rows of multipliers, lane by lane.
     multipliers: [[[u8; 8]; ROWS]; LANES],
-    /// Final states of lanes whose strands have ended before others.
+    /// Final states of lanes whose strands ended before others.
     ended: LaneBlocks,
 }
 
@@ -132,7 +132,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Memory for [`Strands`], kept from one walk to the next: filling it anew would cost as much as a step.
+/// Memory for [`Strands`], kept between walks: filling it again would cost as much as a step.
 pub(crate) struct Table {
     places: Places,
     /// Blocks of each strand.
@@ -140,20 +140,20 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Of no strands.
+    /// The table of no strands.
     pub(crate) fn new() -> Box<Table> {
         let places = Places { at: [core::ptr::null_mut(); LANES], stride: [0; LANES] };
         Box::new(Table { places, blocks: [0; LANES] })
     }
 }
 
-/// The strands of up to [`LANES`] lanes, which hold their messages borrowed.
+/// The strands of up to [`LANES`] lanes, which borrow their messages.
 pub(crate) struct Strands<'a> {
     table: Box<Table>,
     lanes: usize,
     /// Whether no strand is longer than the one before it.
     sorted: bool,
-    /// Blocks of the longest strand, and of the one that was added last.
+    /// Blocks of the longest strand, and of the last one added.
     longest: usize,
     last: usize,
     writable: bool,
@@ -203,7 +203,7 @@ impl<'a> Strands<'a> {
     /// Distributes whole blocks over the strands of the next `ways` lanes, one block each in turn.
     ///
     /// # Panics
-    /// If there are not so many lanes left, the bytes are not whole blocks, or these strands are for reading.
+    /// If fewer lanes are left, the bytes are not whole blocks, or these strands are for reading.
     pub(crate) fn write(&mut self, blocks: &'a mut [u8], ways: usize) {
         assert!(self.writable, "strands for writing");
         assert_eq!(blocks.len() % 8, 0, "whole blocks");
@@ -220,7 +220,7 @@ impl<'a> Strands<'a> {
 
 impl Kernels {
     /// Processes every strand from its first block to its last, under its lane's key, from its lane's state on. The
-    /// state ends as after the strand's last block. The states of lanes with an empty strand, or none, stay.
+    /// state ends as after the strand's last block. Lanes with an empty strand, or none, keep their state.
     ///
     /// It costs least when all strands are equally long, and little more when longer ones come first. The strands'
     /// table is returned for reuse.
@@ -255,7 +255,7 @@ impl Kernels {
             }
         } else if sorted {
             scratch.ended[..used].copy_from_slice(&scratch.states[..used]);
-            // Lanes end from the last one to the first.
+            // Lanes end from the last to the first.
             let (mut done, mut running) = (0, used);
             while running > 0 {
                 let next = blocks[running - 1];

@@ -1,6 +1,6 @@
-//! Backends with planted leaks, for the tests of `leaks`: every kernel, leaking by a branch, by an address and by the
-//! turns of a loop, in a tier without vectors and in one of each width; and the cipher by tables, as in other
-//! implementations.
+//! Backends with planted leaks, for the tests of `leaks`: every kernel leaks by a branch, by an address and by the
+//! iterations of a loop, in a tier without vectors and in one of each width. In addition, the cipher by tables, as in
+//! other implementations.
 
 use lanework_cpu::memory::Block;
 use lanework_leakage::plants::{
@@ -132,8 +132,7 @@ planted!(avx512_branch, avx512::KERNELS, branch_wide, #[target_feature(enable = 
 planted!(avx512_load, avx512::KERNELS, load_wide, #[target_feature(enable = "avx2")]);
 planted!(avx512_loop, avx512::KERNELS, loop_wide, #[target_feature(enable = "avx2")]);
 
-/// The cipher by tables as the portable tier's kernel. Each tier has a function of its own, so that memcheck, which says the
-/// same only once, speaks of each.
+/// The cipher by tables as the portable tier's kernel. Memcheck reports a place only once, so each tier has its own function.
 ///
 /// # Safety
 /// As for the kernel.

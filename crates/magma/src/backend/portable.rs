@@ -1,7 +1,7 @@
 //! Plain Rust for any CPU, in constant time: no table, no branch and no address depends on a key or a block.
 //!
-//! Bulk is bitsliced ([`plane`], [`rounds`], [`circuits`]): 128 blocks lie on their side as 64 planes, an S-box is
-//! about 15 gates, and the rotation by 11 is a renaming. Fewer blocks go eight or one at a time through [`words`].
+//! Bulk is bitsliced ([`plane`], [`rounds`], [`circuits`]): 128 blocks are transposed to 64 planes, an S-box is about 15
+//! gates, and the rotation by 11 is a renaming. Fewer blocks go eight or one at a time through [`words`].
 //!
 //! Prediction for 128 blocks under set Z: a round is 124 gates of addition, 121 of substitution and 32 XORs into
 //! the other half, 277 in all; at three 128-bit operations a cycle, 32 rounds take 2,950 cycles, the transpositions
@@ -38,10 +38,10 @@ pub(crate) static KERNELS: Kernels = Kernels {
     products: products::products,
 };
 
-/// From this many blocks on a batch takes less time than rows. Measured; see DESIGN.md.
+/// From this many blocks on, a batch is faster than rows. Measured; see DESIGN.md.
 const BREAK_EVEN: usize = 33;
 
-/// From this many blocks on a row takes less time than one after another. Measured.
+/// From this many blocks on, a row is faster than one block after another. Measured.
 const ROW_FROM: usize = 3;
 
 /// Calls a function that is generic over the circuits with those of a set, which is public.
@@ -63,12 +63,12 @@ fn wipe_batch(batch: &mut Bytes) {
     wipe(batch.as_flattened_mut());
 }
 
-/// Blocks of `n` that go through batches: all, or the whole batches.
+/// The number of `n` blocks that go through batches: all, or only whole batches.
 const fn in_batches(n: usize) -> usize {
     if n % BATCH >= BREAK_EVEN { n } else { n - n % BATCH }
 }
 
-/// Blocks of `left` that go next where no batch pays: one, or a row.
+/// The number of `left` blocks to take next where no batch pays: one, or a row.
 const fn step(left: usize) -> usize {
     if left < ROW_FROM {
         1
@@ -118,7 +118,7 @@ unsafe fn blocks_in_batches<S: Circuits>(s: &Schedule, input: *const u8, output:
         // SAFETY: `first` < n.
         let (input, output) = unsafe { (input.add(8 * first), output.add(8 * first)) };
         if count == BATCH {
-            // SAFETY: 128 blocks are readable and writable; the references end before the other one begins.
+            // SAFETY: 128 blocks are readable and writable; each reference ends before the other begins.
             unsafe {
                 plane::to_planes(&*input.cast::<Bytes>(), s.order, &mut planes);
                 rounds::rounds::<S>(&mut planes, masks);
@@ -131,7 +131,7 @@ unsafe fn blocks_in_batches<S: Circuits>(s: &Schedule, input: *const u8, output:
             plane::to_planes(&batch, s.order, &mut planes);
             rounds::rounds::<S>(&mut planes, masks);
             plane::to_blocks(&mut planes, s.order, &mut batch);
-            // SAFETY: as many are writable.
+            // SAFETY: the same number is writable.
             unsafe { output.cast::<[u8; 8]>().copy_from_nonoverlapping(batch.as_ptr(), count) };
             wipe_batch(&mut batch);
         }
@@ -150,7 +150,7 @@ fn counters(counter: &Counter, planes: &mut [Half; 2]) {
     }
 }
 
-/// Gives the first `n` blocks of keystream to `sink`, with the number of the first of them, some at a time.
+/// Passes the first `n` blocks of keystream to `sink`, some at a time, with the number of the first one.
 fn generate(s: &Schedule, counter: Counter, n: usize, sink: &mut dyn FnMut(usize, &[[u8; 8]])) {
     let bulk = in_batches(n);
     if bulk > 0 {

@@ -48,7 +48,7 @@ fn each(test: impl Fn(&str, &Kernels)) {
     }
 }
 
-/// Keys that random ones seldom resemble: carries through every byte, and none.
+/// Keys unlike random ones: carries through every byte, and none.
 fn keys(numbers: &mut Numbers) -> Vec<[u32; 8]> {
     let mut keys = vec![[0; 8], [u32::MAX; 8], [0x00ff_00ff; 8], [0xff00_ff00; 8], [0x8000_0000; 8]];
     keys.extend((0..3).map(|_| numbers.words()));
@@ -79,7 +79,7 @@ fn blocks_are_the_specifications() {
     each(|name, kernels| {
         let mut numbers = Numbers(1);
         for (k, words) in keys(&mut numbers).iter().enumerate() {
-            // Under an interpreter, some thousand times slower, one.
+            // One under an interpreter, which is some thousand times slower.
             if cfg!(miri) && k != 5 {
                 continue;
             }
@@ -126,7 +126,7 @@ fn counters_count_and_are_cut() {
                 ] {
                     let all =
                         [0, 1, 7, 8, 9, 63, 64, 65, 255, 1023, 1024, 1031, 8 * kernels.parallel + 5, 5000];
-                    // Under an interpreter, some thousand times slower, only short ones that are not whole blocks.
+                    // Under an interpreter, some thousand times slower, only short lengths that are not whole blocks.
                     for &n in if cfg!(miri) { &all[4..6] } else { &all[..] } {
                         let input = numbers.bytes(n);
                         let mut out = vec![0xa5; n + 8];

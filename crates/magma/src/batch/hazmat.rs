@@ -1,4 +1,4 @@
-//! The bare block cipher over many messages. Equal blocks give equal blocks, which reveals repetitions.
+//! The bare block cipher over many messages. Equal blocks encrypt to equal blocks, which reveals repetitions.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::PoolError;
@@ -56,7 +56,7 @@ fn run<C: Keyed + Sync>(lanes: &mut Lanes, group: &mut [Ready<'_, EcbJob<'_, C>>
 
 /// Encrypts every block of every job by itself (ECB: GOST R 34.13-2015, 5.1).
 ///
-/// Of a job's errors there are [`Error::Unaligned`] and [`Error::KeyExhausted`].
+/// A job can fail with [`Error::Unaligned`] and [`Error::KeyExhausted`].
 ///
 /// # Errors
 /// [`PoolError`] when threads cannot be started; no job has been touched then, though the keys count them.

@@ -1,4 +1,4 @@
-//! Batches count against their keys' limits as the modes do one by one.
+//! Batches count against their keys' limits as the modes do for single messages.
 #![forbid(unsafe_code)]
 
 use super::hazmat::{EcbJob, ecb_encrypt};
@@ -13,7 +13,7 @@ fn key() -> Magma {
     Magma::new(&[7; 32]).with_limits(Limits::Custom { bytes: LIMIT, section: 1024 })
 }
 
-/// Of three messages of 48 bytes and one of 4 under a key for 100 bytes, the third is too much and the last fits again.
+/// Three messages of 48 bytes and one of 4 under a key for 100 bytes: the third is too long, and the last fits again.
 fn outcomes(run: impl FnOnce(&Batch<'_>, &Magma, &mut [Vec<u8>]) -> Outcomes) {
     let key = key();
     let mut data = [vec![5; 48], vec![5; 48], vec![5; 48], vec![5; 4]];
@@ -86,7 +86,7 @@ fn sealing_charges_all_and_opening_what_was_authentic() {
     assert_eq!(key.used(), 0);
     assert_eq!(open(&mut good, tag.as_slice()), Ok(()));
     assert_eq!((key.used(), &good), (60, &vec![5; 60]));
-    // They count by themselves, each of 90 bytes as 256.
+    // They count separately, each of 90 bytes as 256.
     assert_eq!(key.refused(), 3 * 256);
     // Authentic, but beyond the limit: it stays encrypted.
     good.copy_from_slice(&sealed);
@@ -114,7 +114,7 @@ fn batches_end_where_refused_messages_do() {
             .iter_mut()
             .map(|data| OpenJob { key: &key, nonce: &[1; 8], aad: &[], data, tag: &[0; 8] })
             .collect();
-        // The longest run first: the short good one comes when the account is full.
+        // The longest run first: the short good one comes when the limit is reached.
         jobs.push(OpenJob { key: &key, nonce: &[1; 8], aad: &[], data: &mut good, tag: tag.as_slice() });
         let mut outcomes = Batch::default().mgm_open(8, &mut jobs).unwrap();
         let last = outcomes.pop();

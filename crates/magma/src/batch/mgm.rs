@@ -1,8 +1,8 @@
 //! MGM (RFC 9058) over many messages.
 //!
 //! A message of q blocks with h blocks of associated data costs 2q + h + 4 encryptions: a few dozen in a TLS record or
-//! an ESP packet, too few to fill a batch under one key. Here every message has one lane for all of them, and the
-//! products of its multipliers are taken row by row from the lanes' output.
+//! an ESP packet, too few to fill a batch under one key. Here every message has one lane for all its encryptions, and
+//! the products of its multipliers are taken row by row from the lanes' output.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -24,7 +24,7 @@ use crate::schedule::Counter;
 /// A message for [`Batch::mgm_seal`].
 #[derive(Debug)]
 pub struct SealJob<'a> {
-    /// The key; any number of jobs may share one, each with another nonce.
+    /// The key; any number of jobs may share one, each with its own nonce.
     pub key: &'a Magma,
     /// 8 bytes whose top bit is 0; never twice under one key.
     pub nonce: &'a [u8],
@@ -32,7 +32,7 @@ pub struct SealJob<'a> {
     pub aad: &'a [u8],
     /// Any number of bytes, encrypted in place.
     pub data: &'a mut [u8],
-    /// Where the tag goes: as many bytes as the batch's tags have.
+    /// The place for the tag, as long as the batch's tags.
     pub tag: &'a mut [u8],
 }
 
@@ -47,7 +47,7 @@ pub struct OpenJob<'a> {
     pub aad: &'a [u8],
     /// Decrypted in place if the tag is right, and zeroed if it is not.
     pub data: &'a mut [u8],
-    /// The tag: as many bytes as the batch's tags have.
+    /// The tag, as long as the batch's tags.
     pub tag: &'a [u8],
 }
 
@@ -72,7 +72,7 @@ impl Text<'_> {
     fn copy(&self, first: usize, out: &mut [u8]) {
         let aad = self.aad.len().next_multiple_of(8);
         let data = aad + self.data.len().next_multiple_of(8);
-        // Both lengths are below 2^29 bytes, so that their bits fit.
+        // Both lengths are below 2^29 bytes, so their bits fit.
         let lengths = lengths(self.aad.len(), self.data.len());
         out.fill(0);
         let (from, to) = (8 * first, 8 * first + out.len());
@@ -95,7 +95,7 @@ fn shape(aad: &[u8], data: &[u8]) -> Shape {
     Shape { lanes: 1, steps: aad.len().div_ceil(8) + 2 * blocks + 4, sbox: Sbox::Z }
 }
 
-/// Two runs of blocks, and three blocks each of which waits for the one before.
+/// Two runs of blocks, and three blocks that each wait for the one before.
 fn cost(parallel: usize, aad: &[u8], data: &[u8]) -> Cost {
     let encryption = time(parallel, data.len().div_ceil(8));
     let authentication = time(parallel, Text { aad, data }.blocks());
@@ -169,7 +169,7 @@ fn nonces<'x>(lanes: &mut Lanes, nonces: impl Iterator<Item = &'x [u8]>, authent
     lanes.encrypt(n);
 }
 
-/// Encrypts or decrypts, each lane from its first counter's block in its state on.
+/// Encrypts or decrypts. Each lane's state is its first counter's block.
 fn crypt<'d>(lanes: &mut Lanes, messages: impl Iterator<Item = &'d mut [u8]>) {
     let mut strands = Strands::writing(lanes.table());
     let mut cut: [&mut [u8]; LANES] = core::array::from_fn(|_| &mut [][..]);
@@ -198,7 +198,7 @@ fn tags<'x>(lanes: &mut Lanes, messages: impl Iterator<Item = (&'x [u8], Text<'x
     nonces(lanes, messages.clone().map(|(nonce, _)| nonce), true);
     let n = messages.clone().count();
     lanes.scratch.sums = [[0; 2]; LANES];
-    // Four runs of blocks one after the other: the ends of associated data are padded in a copy, and so are those of
+    // Four runs of blocks one after the other. The ends of associated data are padded in a copy, and so are the ends of
     // the text, which the lengths follow.
     let mut ends = [[0u8; SHORT]; LANES];
     let split =
@@ -316,7 +316,7 @@ fn open(lanes: &mut Lanes, group: &mut [Ready<'_, Opening<'_, '_>>]) {
     for (Ready { job, outcome, .. }, tag) in together.iter_mut().zip(lanes.states()) {
         judge(job.0, tag, outcome);
     }
-    // Nothing is decrypted before its tag is verified; refused messages keep an idle lane.
+    // Nothing is decrypted before its tag is verified; lanes of refused messages stay idle.
     nonces(lanes, together.iter().map(|r| r.job.0.nonce), false);
     let accepted = |r: &mut Ready<'_, Opening<'_, '_>>| r.outcome.is_ok();
     crypt(lanes, together.iter_mut().map(|r| if accepted(r) { &mut *r.job.0.data } else { &mut [][..] }));
@@ -326,7 +326,7 @@ impl Batch<'_> {
     /// MGM encryption of every message, with tags of `tag` bytes (4 to 8), which the protocol must fix once and for
     /// all.
     ///
-    /// Of a job's errors there are [`Error::NonceLength`], [`Error::NonceTopBit`], [`Error::TagLength`],
+    /// A job can fail with [`Error::NonceLength`], [`Error::NonceTopBit`], [`Error::TagLength`],
     /// [`Error::EmptyMessage`], [`Error::TooLong`] and [`Error::KeyExhausted`].
     ///
     /// # Errors

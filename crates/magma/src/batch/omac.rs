@@ -17,9 +17,9 @@ use crate::modes::omac::{Chain, double};
 pub struct OmacJob<'a, C = Magma> {
     /// The key; any number of jobs may share one.
     pub key: &'a C,
-    /// Any number of bytes, none included.
+    /// Any number of bytes, including none.
     pub data: &'a [u8],
-    /// Where the MAC goes: its first 4 to 8 bytes.
+    /// The place for the MAC's first 4 to 8 bytes.
     pub mac: &'a mut [u8],
 }
 
@@ -44,7 +44,7 @@ impl<C: Keyed + Sync> Job for OmacJob<'_, C> {
 impl Batch<'_> {
     /// The MAC of every message.
     ///
-    /// Of a job's errors there are [`Error::TagLength`] and [`Error::KeyExhausted`].
+    /// A job can fail with [`Error::TagLength`] and [`Error::KeyExhausted`].
     ///
     /// # Errors
     /// [`PoolError`] when threads cannot be started; no job has been touched then, though the keys count them.

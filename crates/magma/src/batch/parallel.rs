@@ -14,7 +14,7 @@ use crate::schedule::Counter;
 /// A message for [`Batch::ctr`].
 #[derive(Debug)]
 pub struct CtrJob<'a> {
-    /// The key; any number of jobs may share one, each with another IV.
+    /// The key; any number of jobs may share one, each with its own IV.
     pub key: &'a Magma,
     /// 4 bytes, the upper half of the counter; never twice under one key.
     pub iv: &'a [u8],
@@ -44,7 +44,7 @@ impl Job for CtrJob<'_> {
     }
 }
 
-/// A message's cost alone, with all lanes on it, and with one lane.
+/// A message's cost alone (with all lanes on it) and in one lane.
 #[derive(Clone, Copy)]
 pub(super) struct Cost {
     /// In blocks of a kernel at full speed.
@@ -70,7 +70,7 @@ pub(super) fn alone(parallel: usize, costs: impl Iterator<Item = Cost> + Clone) 
     if one_by_one <= together { costs.count() } else { long }
 }
 
-/// The cost of encrypting so many blocks.
+/// The cost of encrypting `blocks` blocks.
 pub(super) fn cost(parallel: usize, blocks: usize) -> Cost {
     Cost { alone: time(parallel, blocks), steps: blocks }
 }
@@ -111,7 +111,7 @@ fn run(lanes: &mut Lanes, group: &mut [Ready<'_, CtrJob<'_>>]) {
 impl Batch<'_> {
     /// CTR over every message, which encrypts and decrypts.
     ///
-    /// Of a job's errors there are [`Error::NonceLength`], [`Error::CounterExhausted`] and [`Error::KeyExhausted`].
+    /// A job can fail with [`Error::NonceLength`], [`Error::CounterExhausted`] and [`Error::KeyExhausted`].
     ///
     /// # Errors
     /// [`PoolError`] when threads cannot be started; no job has been touched then, though the keys count them.

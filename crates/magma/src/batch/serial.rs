@@ -85,7 +85,7 @@ fn start(lanes: &mut Lanes, first: usize, shape: Shape, core: &Core, iv: &[u8]) 
 impl Batch<'_> {
     /// CBC encryption of every message.
     ///
-    /// Of a job's errors there are [`Error::NonceLength`], [`Error::Unaligned`] and [`Error::KeyExhausted`].
+    /// A job can fail with [`Error::NonceLength`], [`Error::Unaligned`] and [`Error::KeyExhausted`].
     ///
     /// # Errors
     /// [`PoolError`] when threads cannot be started; no job has been touched then, though the keys count them.
@@ -104,7 +104,7 @@ impl Batch<'_> {
 
     /// CFB encryption of every message, by whole blocks; the last block may be cut.
     ///
-    /// Of a job's errors there are [`Error::NonceLength`] and [`Error::KeyExhausted`].
+    /// A job can fail with [`Error::NonceLength`] and [`Error::KeyExhausted`].
     ///
     /// # Errors
     /// [`PoolError`] when threads cannot be started; no job has been touched then, though the keys count them.

@@ -29,7 +29,7 @@ impl Numbers {
     }
 }
 
-/// Runs `test` on every backend that this machine has, by one thread and by three.
+/// Runs `test` on every backend that this machine has, on one thread and on three.
 fn each(test: impl Fn(&str, &Batch<'_>)) {
     let settings = Settings::from_env().expect("the environment can be read");
     let cpu = Cpu::detect();
@@ -192,8 +192,8 @@ fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {
     a.iter().zip(b).map(|(a, b)| a ^ b).collect()
 }
 
-/// Lengths in bytes, in many mixes: equal ones, all small ones, a long one among short ones, random ones in no order;
-/// none, one, fewer and more than the lanes.
+/// Lengths in bytes, in many mixes: equal, all small, one long among short, random in no order; none, one, fewer and
+/// more than the lanes.
 fn mixes(numbers: &mut Numbers) -> Vec<Vec<usize>> {
     let mut mixes = vec![vec![], vec![0], vec![0, 0, 0], vec![1], vec![8], vec![9], vec![4000]];
     mixes.push((0..=80).collect());
@@ -209,8 +209,7 @@ fn mixes(numbers: &mut Numbers) -> Vec<Vec<usize>> {
     mixes
 }
 
-/// Messages of these lengths, each with the number of its key: at times one key for all, at times few, at times each
-/// its own.
+/// Messages of these lengths, each with the number of its key: one key for all, a few keys, or one for each.
 struct Messages {
     data: Vec<Vec<u8>>,
     keys: Vec<usize>,
@@ -446,7 +445,7 @@ fn rfc_9058_a2() {
 }
 
 /// The reference itself against published answers, so that an error in both is found: RFC 9058, A.2.2, and GOST R
-/// 34.13-2015, A.2.4 and A.2.5 as pygost's tests quote them, and the four bytes of A.2.6, which gost-engine's quote.
+/// 34.13-2015, A.2.4 and A.2.5 as quoted in pygost's tests, and the four bytes of A.2.6, quoted in gost-engine's.
 #[test]
 fn the_reference_meets_published_answers() {
     let key = |text| {
@@ -546,7 +545,7 @@ fn bad_jobs_are_named_and_leave_the_others_alone() {
             let mut jobs = [seal(&a, iv(8), &[], &mut one[..], &mut tags[0][..n])];
             assert_eq!(batch.mgm_seal(n, &mut jobs).expect("threads"), [Err(Error::TagLength(n))]);
         }
-        // Zeros that are never read: 2^29 bytes in all are one too many.
+        // Zeros that are never read: 2^29 bytes in total are one too many.
         let aad = vec![0; 0x2000_0000 - 48];
         let mut jobs = [seal(&a, iv(8), &aad, &mut one[..], &mut tags[0][..8])];
         let want = [Err(Error::TooLong { limit: 0x1fff_ffff })];

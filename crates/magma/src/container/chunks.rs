@@ -26,8 +26,8 @@ fn identity() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The place of one chunk. It is used up by sealing and serves no other encryptor than its own, so that no two chunks
-/// ever share a key and a nonce.
+/// The place of one chunk. Sealing uses it up, and only its own encryptor accepts it, so no two chunks ever share a key
+/// and a nonce.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Place {
     owner: u64,
@@ -104,7 +104,7 @@ impl Encryptor {
     /// and its end needs a place.
     ///
     /// # Errors
-    /// [`Error::TooLong`] for places beyond [`MOST_CHUNKS`], and where the end has been given out already;
+    /// [`Error::TooLong`] for places beyond [`MOST_CHUNKS`], and where the end has already been given out;
     /// [`Error::NoPlace`] for an end of no places.
     pub fn places(&self, count: u64, last: bool) -> Result<Places, Error> {
         if last && count == 0 {
@@ -118,8 +118,8 @@ impl Encryptor {
         Ok(Places { owner: self.identity, next, end, last })
     }
 
-    /// Seals a chunk in place and returns its tag. The chunk is whole, except in the last place, which takes from 1
-    /// byte to a whole chunk, and none at all in the last place that is also the first.
+    /// Seals a chunk in place and returns its tag. Only the last chunk may be shorter than the chunk size, but not empty
+    /// unless it is also the first.
     ///
     /// # Errors
     /// [`Error::ChunkLength`]; [`Error::NoPlace`] for another encryptor's place. `data` is unchanged then.
@@ -129,7 +129,7 @@ impl Encryptor {
             return Err(Error::NoPlace);
         }
         let fits = fits(&self.header.start, chunk, last, data.len());
-        // MGM's own limits lie beyond every chunk.
+        // MGM's own limits are larger than any chunk.
         let tag = if fits {
             self.keys.chunk(chunk).seal(&nonce(chunk, last), &self.bytes, data).ok()
         } else {
@@ -140,15 +140,15 @@ impl Encryptor {
     }
 }
 
-/// Whether so many bytes are a chunk for this place.
+/// Whether a chunk of this length fits this place.
 fn fits(start: &HeaderStart, chunk: u64, last: bool, length: usize) -> bool {
     length == start.chunk() || last && length < start.chunk() && (length > 0 || chunk == 0)
 }
 
 /// Opens a container's chunks, in any order and on any thread.
 ///
-/// Each chunk has a key of its own, which lives for one call. The decryptor therefore counts refused chunks itself.
-/// After [`Limits::REFUSED`] bytes it opens nothing more, which limits guesses at tags where chunks can be repeated.
+/// Each chunk has its own key, which lives for one call, so the decryptor counts refused chunks itself. After
+/// [`Limits::REFUSED`] bytes it opens nothing more, which limits guesses at tags where chunks can be repeated.
 pub struct Decryptor {
     keys: Keys,
     header: Header,
@@ -173,8 +173,8 @@ impl Decryptor {
         self.header.start.chunk()
     }
 
-    /// Opens one record, which is a chunk and its tag, in place: afterwards its first bytes, as many as are returned,
-    /// are plaintext. `last` says that the data ends after this record. Nothing is decrypted before the tag is
+    /// Opens one record, which is a chunk and its tag, in place. Returns the length of the plaintext, which is at the
+    /// record's start. `last` means that the data ends after this record. Nothing is decrypted before the tag is
     /// verified; on failure the record is wiped.
     ///
     /// # Errors
@@ -188,7 +188,7 @@ impl Decryptor {
         let limit = Limits::REFUSED;
         self.refused.allow(limit).map_err(|_| Error::TooManyRefused { limit })?;
         let Some(length) = record.len().checked_sub(TAG) else {
-            // Less than a tag: always the end of the data.
+            // Shorter than a tag: always the end of the data.
             wipe(record);
             return Err(if record.is_empty() { Error::Truncated { chunk } } else { Error::Torn { chunk } });
         };
@@ -200,7 +200,7 @@ impl Decryptor {
         if self.authentic(chunk, last, data, tag) {
             return Ok(length);
         }
-        // A whole chunk may be one of the other kind; a second verification finds out.
+        // A whole chunk may be of the other kind; a second verification finds out.
         let whole = length == start.chunk();
         let error = match last {
             true if whole && self.authentic(chunk, false, data, tag) => Error::Truncated { chunk: chunk + 1 },
@@ -221,7 +221,7 @@ impl Decryptor {
             verifier.data(data)?;
             verifier.finish(tag)
         };
-        // MGM's own limits lie beyond every chunk, so only refusals occur.
+        // MGM's own limits are larger than any chunk, so only refusals occur.
         let checked = check();
         if checked.is_err() {
             self.refused.count((HEADER + data.len()) as u64);

@@ -1,4 +1,4 @@
-//! The header: everything that a reader needs before the key.
+//! The header: everything a reader needs before the key.
 #![forbid(unsafe_code)]
 
 use super::{
@@ -127,7 +127,7 @@ impl HeaderStart {
         &self.salt
     }
 
-    /// The most bytes that such a container holds.
+    /// The most bytes that the container can hold.
     #[must_use]
     pub const fn limit(&self) -> u64 {
         MOST_CHUNKS << self.exponent
@@ -145,7 +145,7 @@ impl Header {
     /// Parses the beginning of a container; bytes after the header are ignored.
     ///
     /// # Errors
-    /// [`Error::Magic`] where the bytes begin differently, be they as few as they may; [`Error::HeaderEnds`],
+    /// [`Error::Magic`] where the bytes begin differently, however few they are; [`Error::HeaderEnds`],
     /// [`Error::Version`], [`Error::Suite`], [`Error::Source`], [`Error::ChunkSize`], [`Error::Iterations`].
     pub fn parse(bytes: &[u8]) -> Result<Header, Error> {
         let common = bytes.len().min(MAGIC.len());

@@ -3,7 +3,7 @@
 //! secret -> file key and commitment (one `KDF_TREE`) -> branch keys, one for 256 chunks (`KDF`) -> chunk keys (Magma
 //! itself: the branch key's first 1024 blocks of gamma, four for a key). The last step avoids an HMAC for each chunk.
 //! An HMAC of Streebog takes some 10 microseconds, a quarter of a chunk's time; four blocks of Magma in bulk take
-//! almost none.
+//! almost no time.
 #![forbid(unsafe_code)]
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,7 +32,7 @@ pub(super) const BRANCH: u64 = 256;
 pub enum Secret {
     /// A key of 32 bytes.
     Key(Zeroizing<[u8; 32]>),
-    /// A passphrase, in whatever encoding: RFC 9337 recommends UTF-8.
+    /// A passphrase, in any encoding: RFC 9337 recommends UTF-8.
     Passphrase(Zeroizing<Vec<u8>>),
 }
 
@@ -52,7 +52,7 @@ impl Secret {
         matches!(self, Secret::Passphrase(_))
     }
 
-    /// The root of the key tree: the key where it is, or one that is `made` of the passphrase.
+    /// The root of the key tree: the key itself, or the one `made` from the passphrase.
     fn root<'a>(&'a self, start: &HeaderStart, made: &'a mut [u8; 32]) -> Result<&'a [u8; 32], Error> {
         match (self, start.source()) {
             (Secret::Key(key), Source::Key) => Ok(key),
@@ -75,7 +75,7 @@ pub(super) struct Keys {
     /// On the heap: a value that moves leaves a copy of itself on the stack.
     file: Box<Zeroizing<[u8; 32]>>,
     engine: Engine,
-    /// The two most recent branches, by parity: threads that work side by side use at most two neighbouring branches.
+    /// The two most recent branches, by parity: concurrent threads use at most two neighbouring branches.
     branches: [Mutex<Option<Arc<Branch>>>; 2],
 }
 

@@ -39,7 +39,7 @@ impl From<Error> for StreamError {
     }
 }
 
-/// Reads pieces of a fixed size, and whether each is the last.
+/// Reads pieces of a fixed size, and finds out whether each is the last.
 struct Pieces<R> {
     reader: R,
     /// The piece, and one byte of the next.
@@ -80,7 +80,7 @@ fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> Result<usize, StreamE
     Ok(filled)
 }
 
-/// Makes a container of all that `reader` gives. `salt` as for [`Encryptor::new`]: random, and new for each container.
+/// Makes a container from all bytes of `reader`. `salt` as for [`Encryptor::new`]: random, and new for each container.
 ///
 /// # Errors
 /// [`StreamError`]; the output is then not a whole container.
@@ -111,7 +111,7 @@ pub fn encrypt(
 /// Opens a container: `writer` gets verified chunks and nothing else.
 ///
 /// # Errors
-/// [`StreamError`]. The chunks before the fault are written by then: they are authentic, but not the whole.
+/// [`StreamError`]. The chunks before the fault have been written: they are authentic, but incomplete.
 pub fn decrypt(
     secret: &Secret,
     engine: Engine,

@@ -218,7 +218,7 @@ fn every_kind_of_missing_end_is_noticed() {
             ended,
             Err(if clean { Error::Truncated { chunk: at } } else { Error::Torn { chunk: at } })
         );
-        // The last whole chunk verifies only as one that another follows, so it is not accepted as the end.
+        // The last whole chunk verifies only as one with a successor, so it is not accepted as the end.
         let given = if clean { at.saturating_sub(1) } else { at };
         assert!(out == data[..given as usize * 4096], "{length}");
     }

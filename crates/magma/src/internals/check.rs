@@ -56,8 +56,7 @@ impl Numbers {
     }
 }
 
-/// Lengths in bytes: around blocks, sections of 1 KiB and whole batches of every backend; all up to 300 if there is
-/// time.
+/// Lengths in bytes: around blocks, sections of 1 KiB and whole batches of every backend; in full depth, all up to 300.
 fn lengths(depth: Depth, numbers: &mut Numbers) -> Vec<usize> {
     let (mut all, around): (Vec<usize>, &[usize]) = match depth {
         Depth::Quick => (vec![0, 1, 7, 8, 9, 24, 63, 65, 129], &[1024, 4096]),
@@ -106,7 +105,7 @@ pub fn known_answers_of(engine: Engine, depth: Depth, answers: &[Answer], messag
     row
 }
 
-/// Every check on one backend, each row as it is done.
+/// Every check on one backend; passes on each row when it is done.
 pub fn run(engine: Engine, depth: Depth, each: &mut dyn FnMut(Row)) {
     each(known_answers(engine, depth));
     each(blocks(engine, depth));

@@ -40,7 +40,7 @@ impl Ports {
     }
 }
 
-/// One round of a backend's bulk kernel: operations for so many bytes of text.
+/// One round of a backend's bulk kernel: its operations for `bytes` bytes of text.
 struct Round {
     backend: &'static str,
     wide: bool,
@@ -52,12 +52,12 @@ struct Round {
 /// Rounds of a block.
 pub const ROUNDS: f64 = 32.0;
 
-/// Counted by hand, for some rows of `BACKENDS`; of the others nothing is known. `portable` cannot be here: its
-/// operations are the compiler's choice.
+/// Counted by hand, for some rows of `BACKENDS`; the others were not counted. `portable` cannot be here: the compiler
+/// chooses its operations.
 const BULK: &[Round] = &[
     // 12 operations a register, four registers for 32 blocks: 12 shuffles, 4 shifts, 2 saturating subtractions.
     Round { backend: "avx2", wide: false, bytes: 256.0, operations: 48.0, shuffles: 18.0 },
-    // One operation in twelve less: GFNI parts the high nibble by one.
+    // One operation in twelve less: GFNI extracts the high nibble by one.
     Round { backend: "avx2-gfni", wide: false, bytes: 256.0, operations: 44.0, shuffles: 18.0 },
     // 12 operations for the addition, 20 for the look-ups and 8 for the sums.
     Round { backend: "avx512bw", wide: true, bytes: 512.0, operations: 40.0, shuffles: 12.0 },

@@ -19,7 +19,7 @@ pub fn bytes(hex: &str) -> Vec<u8> {
     hex.as_bytes().chunks_exact(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
 }
 
-/// As many bytes as the type says.
+/// An array of bytes, as long as its type.
 ///
 /// # Panics
 /// If the text has another length, or is not hexadecimal.

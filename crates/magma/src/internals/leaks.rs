@@ -1,10 +1,10 @@
 //! Whether a branch or an address depends on a secret, by valgrind's memcheck, for the backends that valgrind can run:
-//! those that need AVX2 at most.
+//! those that need at most AVX2.
 //!
-//! The tests run themselves under valgrind. There every kernel, and everything built of them, works with keys and data
-//! that memcheck takes for undefined. The operations here release ciphertexts and tags after the work, and `release`
-//! the three answers that it names. Every operation asserts that its output is still secret, since silence means
-//! nothing where memcheck has lost track. `leaky` shows that a leak in any kernel is found.
+//! The tests run themselves under valgrind. There every kernel, and all code built on them, works with keys and data
+//! that memcheck considers undefined. The operations here release ciphertexts and tags after the work, and `release`
+//! releases the three answers that it names. Every operation asserts that its output is still secret, since silence
+//! means nothing where memcheck has lost track. `leaky` shows that a leak in any kernel is found.
 //!
 //! `traced` compares runs on different secrets instruction by instruction, on every backend that this CPU has.
 //!
@@ -37,20 +37,19 @@ use subjects::path;
 
 pub use subjects::subjects;
 
-/// Whether valgrind must be able to run a backend: it has AVX2's instructions and earlier ones.
+/// Whether valgrind must be able to run a backend: it supports AVX2 and earlier instructions.
 fn valgrind_knows(row: &Backend<Kernels>) -> bool {
     row.needs().difference(Features::AVX2_AES_BMI_PCLMULQDQ) == Features::NONE
 }
 
-/// The place of the one known leak: the function in which the crate `streebog` looks up its S-box, at addresses that
-/// derive from the keys of `kdf`, `tlstree` and a container's head. An observer of the cache may learn about these
-/// keys.
+/// The place of the one known leak: the function where the crate `streebog` looks up its S-box, at addresses that derive
+/// from the keys of `kdf`, `tlstree` and a container's header. An observer of the cache may learn about these keys.
 const STREEBOG: &str = ": lps (block_api.rs:";
 
 /// An operation's name and function.
 type Operation = (&'static str, fn(Engine));
 
-/// Operations made of kernels.
+/// Operations built on kernels.
 const OPERATIONS: [Operation; 9] = [
     ("modes", modes::streams),
     ("modes on threads", modes::threads),
@@ -63,7 +62,7 @@ const OPERATIONS: [Operation; 9] = [
     ("KExp15", messages::kexp15),
 ];
 
-/// Through Streebog: these must leak there, and nowhere else.
+/// Operations through Streebog: these must leak there, and nowhere else.
 const CONTAINER_KEYS: &str = "keys of a container";
 const DERIVATIONS: &str = "derived keys";
 const CONTAINER_CHUNKS: &str = "chunks of a container";
@@ -72,7 +71,7 @@ fn headline(tier: &str, operation: &str) -> String {
     format!("## {tier}: {operation}")
 }
 
-/// The child's line about a backend that it has run.
+/// The child's output line about a backend that it has run.
 fn ran(tier: &str) -> String {
     format!("## {tier} runs under valgrind")
 }
@@ -118,7 +117,7 @@ pub fn under_memcheck(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool) {
     }
 }
 
-/// All that a backend does under valgrind.
+/// All work of a backend under valgrind.
 fn operations() -> Vec<&'static str> {
     let kernels = kernels::OPERATIONS.iter().map(|(what, _)| *what);
     let built = OPERATIONS.iter().map(|(what, _)| *what);

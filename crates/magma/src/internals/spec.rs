@@ -1,4 +1,4 @@
-//! Straight from RFC 8891 and RFC 5830: slow, readable, indexed by secrets. For tests only, as their oracle.
+//! Straight from RFC 8891 and RFC 5830: slow, readable, indexed by secrets. Only for tests, as their oracle.
 #![forbid(unsafe_code)]
 
 use crate::sbox::Rows;

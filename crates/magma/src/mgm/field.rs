@@ -4,7 +4,7 @@
 /// The field's element for a polynomial of degree up to 127, low half first. In constant time.
 pub(crate) fn reduce(sum: [u64; 2]) -> u64 {
     let [low, high] = sum;
-    // x^64 is x^4 + x^3 + x + 1. What this pushes beyond x^63 has degree 3 at most, and is folded the same way.
+    // x^64 is x^4 + x^3 + x + 1. The part pushed beyond x^63 has degree at most 3, and is folded the same way.
     let fold = |x: u64| x ^ x << 1 ^ x << 3 ^ x << 4;
     low ^ fold(high) ^ fold(high >> 63 ^ high >> 61 ^ high >> 60)
 }
@@ -31,7 +31,7 @@ mod tests {
             let sum = [value as u64, (value >> 64) as u64];
             assert_eq!(reduce(sum), slowly(sum), "x^{power}");
         }
-        // Pairs tell sums from unions.
+        // Pairs distinguish sums from unions.
         for (a, b) in (0..128).flat_map(|a| (0..a).map(move |b| (a, b))) {
             let value = 1u128 << a | 1 << b;
             let sum = [value as u64, (value >> 64) as u64];

@@ -11,7 +11,8 @@ use crate::backend::Kernels;
 use crate::key::Core;
 use crate::schedule::Counter;
 
-/// Bytes of the factors H_i that are made before they are used: with as much data they stay in any first-level cache.
+/// Bytes of the factors H_i that are made before they are used: with an equal amount of data they stay in any first-level
+/// cache.
 const SPACE: usize = 4096;
 
 /// Bytes of cipher blocks, gamma and factors, of messages that go through the cipher in one call.
@@ -39,7 +40,7 @@ impl Start {
     }
 }
 
-/// A sum of products under way, and the space for its factors. Wiped when dropped.
+/// A partial sum of products, and the space for its factors. Wiped when dropped.
 pub(super) struct Work<'k> {
     core: &'k Core,
     /// Bytes of `space` in use at a time: whole batches of the backend.
@@ -53,7 +54,7 @@ pub(super) struct Work<'k> {
 impl<'k> Work<'k> {
     pub(super) fn new(core: &'k Core) -> Work<'k> {
         let batch = 8 * core.engine.parallel();
-        // A batch larger than the space is cut, which costs such a backend speed, not correctness.
+        // A batch larger than the space is cut, which costs speed, not correctness.
         let piece = if batch <= SPACE { SPACE / batch * batch } else { SPACE };
         Work { core, piece, used: 0, sum: [0; 2], space: [Block::ZERO; SPACE / 64] }
     }
@@ -133,7 +134,7 @@ impl<'k> Work<'k> {
         }
     }
 
-    /// The whole tag of everything added so far.
+    /// The whole tag of the sum so far.
     pub(super) fn tag(&self) -> [u8; 8] {
         finish(self.core, self.sum)
     }
@@ -175,8 +176,8 @@ fn factor_bytes(aad: usize, data: usize, most: usize) -> Option<usize> {
     Some(bytes(aad)? + bytes(data)? + 8).filter(|&all| all <= most)
 }
 
-/// A message so short that gamma and factors are made by one call of the cipher, since each call on few blocks costs
-/// its latency. Wiped when dropped.
+/// A message so short that one call of the cipher makes gamma and factors, since each call on few blocks costs its
+/// latency. Wiped when dropped.
 pub(super) struct Short {
     /// Gamma, then factors.
     blocks: [u8; SHORT],

@@ -13,7 +13,7 @@ use crate::key::Core;
 /// The shortest piece for a thread.
 const PIECE: usize = 32 * 1024;
 
-/// Whether several threads have enough to do.
+/// Whether there is enough work for several threads.
 pub(super) fn is_worth_it(threads: Threads<'_>, data: usize) -> bool {
     data >= 3 * PIECE && threads.count() > 1
 }

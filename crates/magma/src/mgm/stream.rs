@@ -16,16 +16,16 @@ struct Stream<'k> {
     encrypt: Counter,
     hash: Counter,
     sum: [u64; 2],
-    /// The begun block of associated data or ciphertext; its length follows from `aad` and `data`.
+    /// The unfinished block of associated data or ciphertext; its length follows from `aad` and `data`.
     begun: [u8; 8],
-    /// The gamma of the begun block of data.
+    /// The gamma of the unfinished block of data.
     gamma: [u8; 8],
     aad: u64,
     data: u64,
     in_data: bool,
 }
 
-/// The processing of data.
+/// The direction of processing.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Seal,
@@ -79,7 +79,7 @@ impl<'k> Stream<'k> {
         self.sum[1] ^= sum[1];
     }
 
-    /// Fills the begun block, which has `filled` bytes, from `data`; returns how many bytes it took.
+    /// Fills the unfinished block, which has `filled` bytes, from `data`; returns the number of bytes taken.
     fn fill(&mut self, filled: usize, data: &[u8]) -> usize {
         let n = data.len().min(8 - filled);
         self.begun[filled..filled + n].copy_from_slice(&data[..n]);
@@ -90,7 +90,7 @@ impl<'k> Stream<'k> {
         n
     }
 
-    /// Any bytes, after `before` bytes of the same kind.
+    /// Adds any bytes, after `before` bytes of the same kind.
     fn authenticate(&mut self, before: u64, mut data: &[u8]) {
         let filled = (before % 8) as usize;
         if filled > 0 {
@@ -104,7 +104,7 @@ impl<'k> Stream<'k> {
         self.begun[..last.len()].copy_from_slice(last);
     }
 
-    /// Pads the begun block after `bytes` bytes of one kind.
+    /// Pads the unfinished block after `bytes` bytes of one kind.
     fn pad(&mut self, bytes: u64) {
         let filled = (bytes % 8) as usize;
         if filled > 0 {
@@ -177,7 +177,7 @@ impl<'k> Stream<'k> {
         Ok(())
     }
 
-    /// Bytes of one block, whose gamma is there.
+    /// Processes bytes of one block, whose gamma is ready.
     fn crypt_short(&mut self, how: Way, filled: usize, mut data: InOutBuf<'_, '_, u8>) {
         let n = data.len();
         if how == Way::Open {
@@ -261,8 +261,8 @@ impl<'k> Sealer<'k> {
 /// Decrypts a message that comes in pieces, in one reading; made by [`Mgm::opener`]. Wiped when dropped.
 ///
 /// The plaintext is **not authentic until [`Opener::finish`] succeeds**. Keep it unused until then (a file that is
-/// renamed at the end), and destroy it when the tag is refused. Where the ciphertext can be read twice, [`Verifier`]
-/// needs no such care.
+/// renamed at the end), and destroy it if the tag is refused. Where the ciphertext can be read twice, [`Verifier`] needs
+/// no such care.
 pub struct Opener<'k>(Stream<'k>);
 
 impl<'k> Opener<'k> {
@@ -295,7 +295,7 @@ impl<'k> Opener<'k> {
         self.0.crypt(Way::Open, data)
     }
 
-    /// Says whether everything that was decrypted is authentic.
+    /// Checks that all decrypted data is authentic.
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::TooManyRefused`], [`Error::KeyExhausted`]: destroy the decrypted data.
@@ -334,8 +334,8 @@ impl<'k> Verifier<'k> {
         self.stream.verify(ciphertext)
     }
 
-    /// Checks the tag. The result decrypts the ciphertext in a second reading. It must read the same bytes: others must
-    /// not be able to change them in between.
+    /// Checks the tag. The result decrypts the ciphertext in a second reading, which must read the same bytes: make sure
+    /// that they cannot change in between.
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::TooManyRefused`], [`Error::EmptyMessage`], [`Error::TagLength`],
@@ -409,7 +409,7 @@ impl Decrypter<'_> {
         Ok(())
     }
 
-    /// Whether everything that was verified has been decrypted.
+    /// Whether all verified data has been decrypted.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         self.done == self.all

@@ -386,7 +386,7 @@ fn limits_count_what_is_sealed_and_what_is_authentic() {
     }
 }
 
-/// The limit is reached by real forgeries, on every way to open a message. The key then opens nothing, and still seals.
+/// Real forgeries reach the limit, on every way to open a message. The key then opens nothing, and still seals.
 #[test]
 fn forgeries_close_a_key_for_opening_and_not_for_sealing() {
     if cfg!(miri) {
@@ -421,7 +421,7 @@ fn forgeries_close_a_key_for_opening_and_not_for_sealing() {
     assert_eq!(refusals, Limits::REFUSED / LONG as u64);
     assert_eq!(mgm.cipher().used(), used, "nothing of what the owner may seal");
     let closed = Error::TooManyRefused { limit: Limits::REFUSED };
-    // Messages begun before are not verified any more either.
+    // Messages begun before are no longer verified either.
     let fresh = Mgm::new(&[4; 32]);
     let mut began = fresh.verifier(&nonce).expect("a nonce");
     began.aad(b"aad").and_then(|()| began.data(&good)).expect("taken");

@@ -32,12 +32,12 @@ const D: [u8; 32] = {
 /// The most bytes of one message: 2^31 blocks (RFC 8645, 6.2.2, with c = 32).
 const LONGEST: u64 = (1 << 31) * BLOCK as u64;
 
-/// Sections whose keys are made ahead for threads: enough that the work of one window, at 1 KiB each, outweighs its
-/// distribution.
+/// Sections whose keys are made ahead for threads: enough that the work of one window, at 1 KiB each, outweighs the cost
+/// of distributing it.
 const WINDOW: usize = 4096;
 
-/// The key of one section, for encryption only: all that sections need. On the heap, because a value that moves leaves
-/// a copy of itself on the stack.
+/// The key of one section, only for encryption, which is enough. On the heap, because a value that moves leaves a copy of
+/// itself on the stack.
 pub(super) struct SectionKey {
     pub(super) schedule: Box<Schedule>,
     pub(super) engine: Engine,
@@ -88,8 +88,8 @@ impl SectionKey {
 /// Magma in CTR-ACPKM: encryption and decryption are one. The IV (ICN) is the counter's upper half; after every section
 /// of N bytes the key becomes ACPKM of itself. Never repeat an IV under one key.
 ///
-/// The key that was given is charged for the first section only. [`Stream::process`] returns [`Error::TooLong`] beyond
-/// 2^31 blocks and [`Error::KeyExhausted`] beyond the key's limits.
+/// The given key is charged only for the first section. [`Stream::process`] returns [`Error::TooLong`] beyond 2^31 blocks
+/// and [`Error::KeyExhausted`] beyond the key's limits.
 #[derive(Clone)]
 pub struct CtrAcpkm {
     budget: Budget,
@@ -106,8 +106,7 @@ pub struct CtrAcpkm {
 }
 
 impl CtrAcpkm {
-    /// A message under a key and an IV of 4 bytes, with the sections of the key's limits: 1 KiB unless they say
-    /// otherwise.
+    /// A message under a key and an IV of 4 bytes, with the section length of the key's limits, by default 1 KiB.
     ///
     /// # Errors
     /// [`Error::NonceLength`]; [`Error::Section`].
@@ -115,7 +114,7 @@ impl CtrAcpkm {
         CtrAcpkm::with_section(key, iv, key.core().budget.limits().section())
     }
 
-    /// A message with sections of so many bytes.
+    /// A message with sections of `section` bytes.
     ///
     /// # Errors
     /// [`Error::NonceLength`]; [`Error::Section`] unless `section` is a positive multiple of 8, up to
@@ -133,18 +132,18 @@ impl CtrAcpkm {
         self.position
     }
 
-    /// The account of the key that was given.
+    /// The account of the given key.
     pub(super) fn budget(&self) -> &Budget {
         &self.budget
     }
 
-    /// The next piece in place, spread over threads: one makes the keys of sections to come while the others encrypt.
+    /// The next piece in place, spread over threads: one makes the keys of later sections while the others encrypt.
     ///
     /// # Errors
     /// As [`Stream::process`]; [`Error::Threads`], and nothing has happened then.
     pub fn apply_with(&mut self, threads: Threads<'_>, data: &mut [u8]) -> Result<(), Error> {
         let left = self.section - self.position % self.section;
-        // A section that does not fit into memory is not one of several in `data` either.
+        // A section that does not fit into memory cannot be one of several in `data` either.
         let (Ok(left), Ok(section)) = (usize::try_from(left), usize::try_from(self.section)) else {
             return self.apply(data);
         };
@@ -199,19 +198,19 @@ impl CtrAcpkm {
         Ok(())
     }
 
-    /// The part of so many next bytes that is charged to the first section's key.
+    /// The part of the next `bytes` that is charged to the first section's key.
     fn charge(&self, bytes: u64) -> Result<u64, Error> {
         let end = self.position.checked_add(bytes).filter(|&end| end <= LONGEST);
         let end = end.ok_or(Error::TooLong { limit: LONGEST })?;
         Ok(end.min(self.section) - self.position.min(self.section))
     }
 
-    /// Whether so many bytes may follow; charges the first section's key.
+    /// Whether this many bytes may follow; charges the first section's key.
     fn admit(&self, bytes: usize) -> Result<(), Error> {
         self.budget.spend(self.charge(bytes as u64)?)
     }
 
-    /// Takes the key of a section at or behind the current one.
+    /// Takes the key of a section at or after the current one.
     fn reach(&mut self, section: u64) {
         while self.current < section {
             let mut words = self.key.next();
@@ -302,11 +301,11 @@ pub(super) fn checked_section(section: usize) -> Result<u64, Error> {
     Ok(section as u64)
 }
 
-/// The keys of sections that follow each other.
+/// The keys of consecutive sections.
 struct Keys(Vec<[u32; 8]>);
 
 impl Keys {
-    /// `count` keys, the first of which is given.
+    /// `count` keys from `first` on.
     fn new(first: [u32; 8], count: usize, engine: Engine) -> Keys {
         let mut keys = Vec::with_capacity(count);
         let mut key = SectionKey::new(&first, engine);
@@ -334,7 +333,7 @@ impl Drop for Keys {
 enum Task<'a> {
     /// The `count` keys that follow `from`.
     Derive { from: [u32; 8], count: usize, keys: Option<Keys> },
-    /// Sections under keys of their own, from block number `block` on.
+    /// Sections under their own keys, from block number `block` on.
     Encrypt { data: &'a mut [u8], keys: &'a [[u32; 8]], block: u64 },
 }
 

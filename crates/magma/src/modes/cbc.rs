@@ -30,7 +30,7 @@ impl Register {
         Ok(Register { blocks: iv.to_vec(), at: 0 })
     }
 
-    /// Bytes that chain with the register's content, at most `n`.
+    /// The number of bytes that chain with the register's content, at most `n`.
     fn reach(&self, n: usize) -> usize {
         n.min(self.blocks.len() - self.at)
     }
@@ -173,7 +173,7 @@ impl<K: Keyed> Stream for CbcDecryptor<K> {
     }
 }
 
-/// In place the ciphertext that later blocks chain with is overwritten, so that a chunk of it is kept aside.
+/// In place, the ciphertext that later blocks chain with is overwritten, so a chunk of it is kept aside.
 fn decrypt<const N: usize>(core: &Core, register: &mut Register, mut data: InOutBuf<'_, '_, u8>) {
     let mut kept = [0; N];
     let z = register.blocks.len();

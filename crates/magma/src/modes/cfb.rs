@@ -16,9 +16,9 @@ use crate::key::{Core, Keyed};
 /// becomes the register of the next round.
 #[derive(Clone)]
 pub(super) struct Register {
-    /// The ciphertext of this round up to `at`; behind it that of the round before, which is no longer needed.
+    /// The ciphertext of this round up to `at`; then that of the previous round, which is no longer needed.
     ciphertext: Vec<u8>,
-    /// Nothing before the first round that does not take whole blocks.
+    /// Empty before the first round that does not take whole blocks.
     gamma: Vec<u8>,
     /// Bytes of the round that are done.
     at: usize,
@@ -35,7 +35,7 @@ impl Register {
         (self.at == self.ciphertext.len()).then_some(&mut self.ciphertext)
     }
 
-    /// Begins a round if the last one has ended; then the bytes of it, at most `n`.
+    /// Begins a round if the last one has ended; returns the number of bytes left in the round, at most `n`.
     fn begin(&mut self, core: &Core, n: usize) -> usize {
         if self.at == self.ciphertext.len() {
             self.gamma.clear();
@@ -160,8 +160,8 @@ impl<K: Keyed> CfbDecryptor<K> {
     /// The next piece in place, spread over threads.
     ///
     /// # Errors
-    /// As [`Stream::process`]; [`Error::Threads`], and nothing but the end of a round that was begun has been processed
-    /// then, though the key counts it all.
+    /// As [`Stream::process`]; [`Error::Threads`], and only the end of an unfinished round has been processed then,
+    /// though the key counts it all.
     pub fn apply_with(&mut self, threads: Threads<'_>, data: &mut [u8]) -> Result<(), Error> {
         let z = self.register.ciphertext.len();
         let granule = z * self.key.core().engine.parallel();
@@ -174,7 +174,7 @@ impl<K: Keyed> CfbDecryptor<K> {
         let core = self.key.core();
         let (head, bulk) = data.split_at_mut(head);
         self.register.decrypt(core, head.into());
-        // A piece is whole rounds, so that the next one's register is its last z bytes.
+        // A piece is whole rounds, so the next one's register is its last z bytes.
         let mut pieces = Vec::new();
         let mut iv = self.register.ciphertext.clone();
         for data in bulk.chunks_mut(piece) {

@@ -16,7 +16,7 @@ use crate::schedule::Counter;
 /// Blocks under one IV: after them the counter would carry into the IV.
 pub(super) const BLOCKS: u64 = 1 << 32;
 
-/// Keys that CTR is defined for: Magma's, owned or borrowed.
+/// The keys of CTR: Magma's, owned or borrowed.
 pub trait MagmaKey: Keyed {}
 impl MagmaKey for Magma {}
 impl<K: MagmaKey> MagmaKey for &K {}
@@ -25,7 +25,7 @@ impl<K: MagmaKey> MagmaKey for &K {}
 /// from 0.
 ///
 /// Never repeat an IV under one key: two messages under the same keystream reveal the sum of their plaintexts. It has
-/// only 4 bytes, so random ones repeat after some 2^16 messages; count them instead.
+/// only 4 bytes, so random IVs repeat after some 2^16 messages; use a counter instead.
 ///
 /// [`Stream::process`] returns [`Error::CounterExhausted`] beyond 2^32 blocks and [`Error::KeyExhausted`] beyond the
 /// key's limits.
@@ -35,8 +35,7 @@ pub struct Ctr<K: MagmaKey> {
     iv: u32,
     /// Bytes from the beginning of the message.
     position: u64,
-    /// Keystream of the block that `position` lies in, if that is known: a message in small pieces does not pay for a
-    /// block more than once.
+    /// Keystream of the block that `position` lies in, if known: a message in small pieces computes each block only once.
     gamma: Option<[u8; BLOCK]>,
 }
 
@@ -55,7 +54,7 @@ impl<K: MagmaKey> Ctr<K> {
         self.position
     }
 
-    /// Goes to the beginning of a block, counted from 0; 2^32 is the end.
+    /// Seeks to the beginning of a block, counted from 0; 2^32 is the end.
     ///
     /// # Errors
     /// [`Error::CounterExhausted`] beyond it.
@@ -94,7 +93,7 @@ impl<K: MagmaKey> Ctr<K> {
         Ok(())
     }
 
-    /// Goes to a byte of a block.
+    /// Seeks to a byte of a block.
     pub(crate) fn seek_byte(&mut self, block: u64, byte: u8) -> Result<(), Error> {
         if block == BLOCKS && byte > 0 {
             return Err(Error::CounterExhausted);
@@ -104,7 +103,7 @@ impl<K: MagmaKey> Ctr<K> {
         Ok(())
     }
 
-    /// Whether the counter has room for so many bytes.
+    /// Whether the counter has room for this many bytes.
     fn counts(&self, bytes: u64) -> Result<(), Error> {
         match self.position.checked_add(bytes) {
             Some(end) if end <= BLOCKS * BLOCK as u64 => Ok(()),
@@ -112,7 +111,7 @@ impl<K: MagmaKey> Ctr<K> {
         }
     }
 
-    /// Whether so many bytes may follow; charges the key for them.
+    /// Whether this many bytes may follow; charges the key for them.
     fn admit(&self, bytes: usize) -> Result<(), Error> {
         self.counts(bytes as u64)?;
         self.key.core().budget.spend(bytes as u64)
@@ -120,12 +119,12 @@ impl<K: MagmaKey> Ctr<K> {
 
     /// The next piece, without checks of the counter and the key's limits; the key counts it if they allow it.
     pub(crate) fn go_on(&mut self, data: InOutBuf<'_, '_, u8>) {
-        // An exhausted key stays exhausted; the caller got the error, or asked for none.
+        // An exhausted key stays exhausted; the caller got the error, or chose an unchecked method.
         let _ = self.key.core().budget.spend(data.len() as u64);
         self.run(data);
     }
 
-    /// Bytes up to the next block's beginning.
+    /// Bytes up to the beginning of the next block.
     fn left_in_block(&self) -> usize {
         (BLOCK - self.position as usize % BLOCK) % BLOCK
     }

@@ -1,7 +1,7 @@
 //! The modes of GOST 28147-89 (RFC 5830) with CryptoPro key meshing (RFC 4357, 2.3.2), for old data and TLS's CNT_IMIT.
 //!
-//! Do not use them in new designs: IMIT has 32 bits and half the rounds, and a meshing message allows neither random
-//! access nor threads.
+//! Do not use them in new designs: IMIT has 32 bits and half the rounds, and key meshing allows neither random access nor
+//! threads.
 #![forbid(unsafe_code)]
 
 mod cfb;

@@ -50,7 +50,7 @@ pub(super) fn tag_length(len: usize) -> Result<usize, Error> {
     if (4..=BLOCK).contains(&len) { Ok(len) } else { Err(Error::TagLength(len)) }
 }
 
-/// The chain of a MAC: blocks are added to it and it is encrypted, but the last block waits, since it is treated
+/// The chain of a MAC: each block is added to it and it is encrypted. The last block waits, since it is treated
 /// differently.
 #[derive(Clone)]
 pub(crate) struct Chain {
@@ -131,11 +131,11 @@ pub(crate) fn double(x: u64) -> u64 {
     x << 1 ^ (0x1b & 0u64.wrapping_sub(x >> 63))
 }
 
-/// OMAC of one message, with a tag of 4 to 8 bytes. Serial; for many messages at once there is the batch.
+/// OMAC of one message, with a tag of 4 to 8 bytes. Serial; use a batch for many messages at once.
 ///
 /// Do not encrypt with the same key. [`Omac::update`] returns [`Error::KeyExhausted`] beyond the key's limits. Verified
-/// messages count too, authentic or not, so forgeries can use the key up. Tags that [`Omac::verify`] refuses count as
-/// refused messages as well ([`crate::limits`]), for messages that are short or empty.
+/// messages count too, authentic or not, so forgeries can use the key up. Tags that [`Omac::verify`] refuses also count
+/// as refused messages ([`crate::limits`]), which limits guesses on short or empty messages.
 #[derive(Clone)]
 pub struct Omac<K: Keyed> {
     key: K,
@@ -173,8 +173,8 @@ impl<K: Keyed> Omac<K> {
     /// Whether `tag` is the message's, in constant time.
     ///
     /// # Errors
-    /// [`Error::TagLength`] where it has not the length chosen at the beginning; [`Error::Refused`] where it is another
-    /// one; [`Error::TooManyRefused`] where too many were.
+    /// [`Error::TagLength`] unless it has the length chosen at the beginning; [`Error::Refused`] if it is wrong;
+    /// [`Error::TooManyRefused`] if too many were.
     pub fn verify(self, tag: &[u8]) -> Result<(), Error> {
         let budget = self.key.core().budget.clone();
         budget.judge(0, || self.finish().verify(tag))

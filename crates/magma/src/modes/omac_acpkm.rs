@@ -1,4 +1,4 @@
-//! OMAC-ACPKM, RFC 8645, 6.3.6 and R 1323565.1.017-2018: OMAC whose sections have keys of their own.
+//! OMAC-ACPKM, RFC 8645, 6.3.6 and R 1323565.1.017-2018: OMAC whose sections have their own keys.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::memory::wipe;
@@ -70,15 +70,15 @@ impl OmacAcpkm {
     ///
     /// # Errors
     /// [`Error::TooLong`], and the piece is not part of the message then. [`Error::KeyExhausted`] where the given key's
-    /// limits do not allow another section's key; the message cannot be continued then.
+    /// limits do not allow a key for another section; the message cannot be continued then.
     pub fn update(&mut self, data: &[u8]) -> Result<(), Error> {
         let bytes = self.bytes.checked_add(data.len() as u64).filter(|&bytes| bytes <= self.longest);
         self.bytes = bytes.ok_or(Error::TooLong { limit: self.longest })?;
         let mut result = Ok(());
         let OmacAcpkm { master, key, mask, left, section, .. } = self;
         self.chain.update(data, |block| {
-            // A block is encrypted only when another one follows, so the section's key changes as late as here: a
-            // message that ends with its section needs no further key.
+            // A block is encrypted only when another one follows, so the section's key changes only here: a message that
+            // ends with its section needs no further key.
             key.engine.blocks(&key.schedule, block.as_mut_slice().into());
             *left -= 1;
             if *left == 0 {
@@ -112,8 +112,8 @@ impl OmacAcpkm {
     /// Whether `tag` is the message's, in constant time.
     ///
     /// # Errors
-    /// [`Error::TagLength`] where it has not the length chosen at the beginning; [`Error::Refused`] where it is another
-    /// one; [`Error::TooManyRefused`] where the given key has refused too many ([`crate::limits`]).
+    /// [`Error::TagLength`] unless it has the length chosen at the beginning; [`Error::Refused`] if it is wrong;
+    /// [`Error::TooManyRefused`] if the given key has refused too many ([`crate::limits`]).
     pub fn verify(self, tag: &[u8]) -> Result<(), Error> {
         let budget = self.master.budget().clone();
         budget.judge(0, || self.finish().verify(tag))

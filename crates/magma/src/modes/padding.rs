@@ -13,15 +13,15 @@ pub enum Padding {
     /// Zeros up to the block's end; none where the message is whole blocks already. Removing them needs the message's
     /// length from elsewhere.
     Zeros,
-    /// Procedure 2: one bit and then zeros, always at least that one bit; can be taken off again.
+    /// Procedure 2: a one bit and then zeros, always at least that one bit; can be removed again.
     OneZeros,
     /// Procedure 3: as 2 where the message is not whole blocks, and nothing where it is. For a MAC that treats both
-    /// cases differently, as OMAC does by itself; it cannot be taken off.
+    /// cases differently, as OMAC does by itself; it cannot be removed.
     Mac,
 }
 
 impl Padding {
-    /// Bytes that are appended to a message of `len` bytes.
+    /// The number of bytes appended to a message of `len` bytes.
     #[must_use]
     pub const fn bytes(self, len: usize) -> usize {
         let open = len % BLOCK;
@@ -31,7 +31,7 @@ impl Padding {
         }
     }
 
-    /// Appends them.
+    /// Appends the padding.
     pub fn pad(self, message: &mut Vec<u8>) {
         let bytes = self.bytes(message.len());
         let first = message.len();
@@ -42,8 +42,8 @@ impl Padding {
     }
 }
 
-/// The message without the padding of [`Padding::OneZeros`]: its length. The last block is examined in constant time,
-/// up to the resulting length.
+/// The length of the message without the padding of [`Padding::OneZeros`]. The last block is examined in constant time,
+/// except for the resulting length.
 ///
 /// Check a MAC first: revealing whether the padding of unauthenticated data was right reveals the plaintext (Vaudenay
 /// 2002).
@@ -73,11 +73,11 @@ pub fn unpad_one_zeros(padded: &[u8]) -> Result<usize, Error> {
     Ok(padded.len() - BLOCK + at as usize)
 }
 
-/// The message without zeros that padded it to whole blocks: checks that `len` bytes would have been padded so.
+/// The message without the zeros that padded it to whole blocks: checks that `len` bytes would have been padded this way.
 ///
 /// # Errors
-/// [`Error::Parameter`] where a message of `len` bytes does not become one of this length; [`Error::Refused`] where
-/// something else than zeros follows it.
+/// [`Error::Parameter`] where a message of `len` bytes is not padded to this length; [`Error::Refused`] where other bytes
+/// than zeros follow it.
 pub fn unpad_zeros(padded: &[u8], len: usize) -> Result<usize, Error> {
     if len.checked_next_multiple_of(BLOCK) != Some(padded.len()) {
         return Err(Error::Parameter("the message's length before it was padded"));

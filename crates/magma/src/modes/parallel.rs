@@ -3,7 +3,7 @@
 
 use lanework_cpu::Threads;
 
-/// Smaller pieces cost more to wake a thread for than they save.
+/// For smaller pieces, waking a thread costs more than it saves.
 const LEAST: usize = 64 << 10;
 
 /// Bytes of a piece for `len` bytes on these threads: a multiple of `granule`, at least [`LEAST`] bytes, and a few

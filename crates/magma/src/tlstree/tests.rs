@@ -41,7 +41,7 @@ fn slowly(root: &[u8; 32], suite: Suite, number: u64) -> [u8; 32] {
 #[test]
 fn kept_levels_change_when_their_numbers_do() {
     let root = [0x5a; 32];
-    // Steps over every mask's edges, forwards and backwards, and leaps that change one level and come back.
+    // Steps over every mask's edges, forwards and backwards, and jumps that change one level and come back.
     let edges = [7, 12, 13, 25, 26, 30, 38];
     for suite in Suite::ALL {
         let mut tree = TlsTree::new(&root, suite);

@@ -70,7 +70,7 @@ impl<T: TagLength> AeadCore for MagmaMgm<T> {
     const TAG_POSITION: TagPosition = TagPosition::Postfix;
 }
 
-/// For the `aead` traits, whose own random nonces MGM refuses half of the time.
+/// For the `aead` traits, whose random nonces MGM refuses half of the time.
 impl From<mgm::Nonce> for Array<u8, U8> {
     fn from(nonce: mgm::Nonce) -> Array<u8, U8> {
         Array(nonce.into())

@@ -78,7 +78,7 @@ impl BlockCipherDecBackend for Decrypt<'_> {
     }
 }
 
-/// The same for both ciphers, which differ in their schedules alone.
+/// The same for both ciphers, which differ only in their schedules.
 macro_rules! block_cipher {
     ($cipher:ty, $name:literal) => {
         impl BlockSizeUser for $cipher {

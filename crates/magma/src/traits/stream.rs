@@ -31,7 +31,7 @@ impl KeyIvInit for Ctr<Magma> {
     }
 }
 
-/// Pieces that CTR's counter or the key's limits refuse are `StreamCipherError`. The unchecked methods continue beyond
+/// Pieces that CTR's counter or the key's limits refuse give `StreamCipherError`. The unchecked methods continue beyond
 /// both: the counter, and with it the keystream, then restarts at 0.
 impl<K: MagmaKey> StreamCipher for Ctr<K> {
     fn check_remaining(&self, bytes: usize) -> Result<(), StreamCipherError> {

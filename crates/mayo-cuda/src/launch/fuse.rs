@@ -58,7 +58,7 @@ const FUSED_THREADS: u32 = 384;
 const PANEL: usize = 16;
 const COLUMNS: usize = 8;
 
-/// Blocks of AES that may hold some of `vectors` vectors behind one another.
+/// Blocks of AES that may hold some of `vectors` vectors one after another.
 fn blocks(p: &Params, vectors: usize) -> usize {
     let bytes = p.m_bytes();
     let aligned = 1 << bytes.trailing_zeros().min(4);
@@ -208,7 +208,7 @@ impl Lane {
         self.launch(kernel, blocks, threads, shared, arguments)
     }
 
-    /// Public keys of `count` seeds, whose hashes are there.
+    /// Public keys of `count` seeds, whose hashes are ready.
     pub(super) fn all_public_keys(&self, count: usize) -> Result<(), Error> {
         let set = self.kernels.params;
         let Some(blocks) = self.plan.keygen else {
@@ -238,7 +238,7 @@ impl Lane {
         self.fuse((&self.kernels.fused.sign, Products::Sign, blocks), count, from, arguments)
     }
 
-    /// The products of verification with the compact keys that are there; lambda is there.
+    /// The products of verification with the compact keys that are ready; lambda is ready.
     pub(super) fn verify_compact(&self, count: usize) -> Result<(), Error> {
         let set = self.kernels.params;
         let Some(blocks) = self.plan.verify else {
@@ -250,7 +250,7 @@ impl Lane {
         self.fuse((&self.kernels.fused.verify, Products::Verify, blocks), count, from, arguments)
     }
 
-    /// Matrices of a part from its public keys, and its products of verification; lambda is there.
+    /// Matrices of a part from its public keys, and its products of verification; lambda is ready.
     fn expand_and_verify(&self, part: core::ops::Range<usize>) -> Result<(), Error> {
         let set = self.kernels.params;
         let from = self.public_keys.at(part.start * set.public_key_bytes())?;
@@ -260,7 +260,7 @@ impl Lane {
         self.verify_part(part)
     }
 
-    /// The same with public keys and matrices made anew from the hashes that are there.
+    /// The same with public keys and matrices made anew from the hashes that are ready.
     pub(super) fn verify_anew(&self, count: usize) -> Result<(), Error> {
         if self.plan.keygen.is_some() && self.plan.verify.is_some() {
             self.all_public_keys(count)?;

@@ -13,7 +13,7 @@ use super::job::{Job, need};
 use super::kernels::Kernels;
 use super::shape::{self, Products};
 
-/// Expanded keys in a device's memory: P1, P2 and P3, and for signers L behind them, with seeds and O.
+/// Expanded keys in a device's memory: P1, P2 and P3, and for signers L after them, with seeds and O.
 #[derive(Debug)]
 pub(crate) struct Expanded {
     pub(crate) total: usize,
@@ -191,7 +191,7 @@ impl Lane {
         self.hash(&self.kernels.seed, count, args![count as u32, seeds, hashes])
     }
 
-    /// P3 of public keys behind P1 and P2, in buffers of `total` vectors.
+    /// P3 of public keys after P1 and P2, in buffers of `total` vectors.
     fn place(&self, count: usize, public_keys: Argument, total: usize, p: Argument) -> Result<(), Error> {
         let set = self.kernels.params;
         let values = count * set.p3_vecs() * shape::words(set);
@@ -210,7 +210,7 @@ impl Lane {
         self.stream.download(&self.public_keys, 0..bytes, &mut self.host_public_keys, 0)
     }
 
-    /// P1 and P2 of one part, in buffers of `total` vectors, and its public keys. The hashes are there.
+    /// P1 and P2 of one part, in buffers of `total` vectors, and its public keys. The hashes are ready.
     pub(super) fn public_keys_of(&self, part: Range<usize>, total: usize) -> Result<(), Error> {
         let (set, count) = (self.kernels.params, part.len());
         let hashes = self.hashes.at(part.start * shape::seed(set))?;
@@ -357,7 +357,7 @@ impl Lane {
         Ok(Signed { made, valid, restarts })
     }
 
-    /// P3 behind P1 and P2 of a part, and its products of verification; lambda is there.
+    /// P3 after P1 and P2 of a part, and its products of verification; lambda is ready.
     pub(super) fn verify_part(&self, part: Range<usize>) -> Result<(), Error> {
         let (set, count, total) = (self.kernels.params, part.len(), shape::public_vecs(self.kernels.params));
         let public_keys = self.public_keys.at(part.start * set.public_key_bytes())?;
@@ -375,7 +375,7 @@ impl Lane {
         self.products(&self.kernels.verify, Products::Verify, count, arguments)
     }
 
-    /// Queues the verdicts into `flags`; targets and the products of verification are there.
+    /// Queues the verdicts into `flags`; targets and the products of verification are ready.
     fn judge(&self, count: usize) -> Result<(), Error> {
         let blocks = (count * 32).div_ceil(shape::HASH_THREADS as usize);
         let arguments = args![count as u32, &self.u, &self.targets, &self.flags];
@@ -468,7 +468,7 @@ impl Lane {
         for buffer in words.into_iter().filter(|buffer| buffer.is_secret()) {
             self.stream.zero(buffer, 0..buffer.len())?;
         }
-        // Signatures too: one that does not verify may tell of the key. Digests are of messages that may be secret.
+        // Signatures too: one that does not verify may reveal the key. Digests are of messages that may be secret.
         self.host_seeds.wipe()?;
         self.host_randomizers.wipe()?;
         self.host_signatures.wipe()?;
@@ -476,7 +476,7 @@ impl Lane {
         self.finish()
     }
 
-    /// Whether that has been done.
+    /// Whether everything secret is overwritten.
     #[cfg(all(test, feature = "emulated"))]
     pub(crate) fn is_clear(&mut self) -> bool {
         let on_device = {

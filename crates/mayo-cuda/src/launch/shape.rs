@@ -107,7 +107,7 @@ pub(crate) fn product_threads(p: &Params, what: Products) -> u32 {
     if 8_usize.is_multiple_of(columns.div_ceil(group(columns, slice_words(p)))) { 256 } else { 384 }
 }
 
-/// Columns that one thread takes, of so many words.
+/// Columns that one thread takes, of this many words.
 pub(super) fn group(columns: usize, words: usize) -> usize {
     let most = 128 / (4 * words);
     let covered = |g: usize| columns.div_ceil(g) * g;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lanework_cuda::{Argument, Buffer, Device, Error, Grid, Module, Stream, args};
 
-/// A buffer with as many bytes for each operation, or none where the kernel takes none.
+/// A buffer with this many bytes for each operation, or none where the kernel takes none.
 pub(crate) type Each<'a> = Option<(&'a Buffer<u8>, usize)>;
 
 /// The kernel's inputs and outputs, operation by operation.
@@ -24,11 +24,11 @@ fn place(what: &str, each: Each<'_>, at: usize, count: usize) -> Result<Argument
     match each {
         None => Ok(Argument::null()),
         Some((buffer, size)) if buffer.len() >= count.saturating_mul(size) => buffer.at(at * size),
-        Some(_) => Err(Error::Shape(format!("there are not {count} {what}"))),
+        Some(_) => Err(Error::Shape(format!("there are fewer than {count} {what}"))),
     }
 }
 
-/// Runs `count` operations, `blocks` times `threads` to a launch, one launch behind the other. Returns the device's
+/// Runs `count` operations, `blocks` times `threads` to a launch, one launch after the other. Returns the device's
 /// time for all of them, and the number of launches.
 pub(crate) fn run(
     stream: &Stream,
@@ -41,7 +41,7 @@ pub(crate) fn run(
     let kernel = module.kernel(kernel)?;
     let at_once = (blocks as usize).saturating_mul(threads as usize);
     if at_once == 0 || u32::try_from(at_once).is_err() {
-        return Err(Error::Shape(format!("{blocks} blocks of {threads} threads are no launch")));
+        return Err(Error::Shape(format!("{blocks} blocks of {threads} threads cannot be launched")));
     }
     if strings.flags.len() < count || strings.cycles.len() < count.saturating_mul(3) {
         return Err(Error::Shape(format!("there is no room for {count} results")));

@@ -42,7 +42,7 @@ fn host_and_fused_kernels_agree_on_sizes() {
     }
 }
 
-/// Public keys, signatures and verdicts of a set, by the fused kernels alone.
+/// Public keys, signatures and verdicts of a set, only by the fused kernels.
 fn fused_alone(params: &'static Params, order: Order) {
     let what = format!("{} in {order:?}", params.name());
     let (gpu, control) = fused(order, FUSED);

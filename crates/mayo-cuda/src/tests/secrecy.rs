@@ -54,7 +54,7 @@ fn operate(gpu: &Gpu, params: &'static Params, name: &str) {
         let encoded = signature.as_bytes();
         assert!(
             secret_bytes(encoded) >= encoded.len() - params.salt_bytes(),
-            "s is secret until it is given away"
+            "s is secret until it is released"
         );
         release(encoded);
         assert!(signature == expected);
@@ -166,6 +166,10 @@ fn planted_leaks_in_kernels_are_found_and_named() {
     for (name, complaint, file) in plants {
         let headline = format!("## {name}, sign");
         let section = Section::of(&said, &headline);
-        assert!(section.names(complaint, "", file), "{headline}\nis called otherwise:\n{}", section.words);
+        assert!(
+            section.names(complaint, "", file),
+            "{headline}\nis reported differently:\n{}",
+            section.words
+        );
     }
 }

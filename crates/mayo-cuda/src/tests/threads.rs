@@ -52,7 +52,7 @@ fn agrees(threads: &GpuThreads, params: &'static Params, launch: ThreadLaunch, c
     assert!(signed == b.signatures, "signatures of {what}");
     let (verdicts, _) = threads.verify(launch, &b.public, &b.messages, &b.signatures).unwrap();
     assert_eq!(verdicts, vec![Ok(()); count], "{what}");
-    // Another's signature, and one with a bit changed.
+    // Another key's signature, and one with a bit changed.
     let mut spoilt = b.signatures.clone();
     spoilt.rotate_left(1);
     let mut bytes = b.signatures[0].as_bytes().to_vec();

@@ -40,7 +40,7 @@ impl Widths {
     }
 }
 
-/// The kernels of a set; the generic arguments behind it are its [`Widths`].
+/// The kernels of a set; the generic arguments after it are its [`Widths`].
 ///
 /// # Safety
 /// The kernels may be reached only on a CPU with the features that the row `avx2` needs.

@@ -24,7 +24,7 @@ impl Widths {
     }
 }
 
-/// The kernels of a set; the generic arguments behind it are its [`Widths`].
+/// The kernels of a set; the generic arguments after it are its [`Widths`].
 ///
 /// # Safety
 /// None on any CPU: `unsafe` as in the other backends, where it is the features.

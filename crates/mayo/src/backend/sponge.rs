@@ -141,7 +141,7 @@ pub(crate) fn sponge(parts: &[&[u8]], out: &mut [u8], mut permute: impl FnMut(&m
     state.zeroize();
 }
 
-/// Absorbs whole blocks into a state, with the permutation behind each. Wipes nothing: the state is the caller's.
+/// Absorbs whole blocks into a state, with the permutation after each. Wipes nothing: the state is the caller's.
 ///
 /// # Panics
 /// If `blocks` is not whole blocks.

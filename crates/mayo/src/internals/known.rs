@@ -1,7 +1,7 @@
 //! Known answers: NIST's generator and response files, regenerated and compared by digest.
 //!
-//! The round-2 digests are published with liboqs 0.13 (tests/KATs, MIT). Of round 3 the authors publish
-//! record 0 alone, by its digest in MAYO-C's META files (Apache-2.0). The round-3 digests of all 100 records were computed with
+//! The round-2 digests are published with liboqs 0.13 (tests/KATs, MIT). Of round 3, the authors publish
+//! only record 0, by its digest in MAYO-C's META files (Apache-2.0). The round-3 digests of all 100 records were computed with
 //! MAYO-C's round-2 code, patched to round 3; that code gives the published digest of record 0 for every set. So records 1 to
 //! 99 of round 3 rest on the patched code and on [`crate::internals::spec`], which was written from the specification and agrees with it.
 //! Digests are facts; nothing else was taken.
@@ -75,7 +75,7 @@ impl NistDrbg {
 /// SHA-256 digests of a set's response file.
 #[derive(Clone, Copy, Debug)]
 pub struct Digests {
-    /// All 100 records behind the header line and its blank line, ending in one newline. Of round 3 not published: see the
+    /// All 100 records after the header line and its blank line, ending in one newline. Not published for round 3: see the
     /// module's first paragraph.
     pub all: &'static str,
     /// Record 0 alone, ending in one newline.
@@ -139,7 +139,7 @@ pub struct Record {
     pub signed: Vec<u8>,
 }
 
-/// What makes keys and signatures of one set: a backend, the specification, or somebody else's library.
+/// A maker of keys and signatures of one set: a backend, the specification, or another library.
 pub trait Maker {
     /// The set's sizes.
     fn sizes(&self) -> &Sizes;
@@ -180,7 +180,7 @@ impl Maker for Library<'_> {
     }
 }
 
-/// Kernels alone, also of a set that no key can have.
+/// Only kernels, also of a set that no key can have.
 impl Maker for Scheme {
     fn sizes(&self) -> &Sizes {
         self.kernels.sizes
@@ -235,7 +235,7 @@ impl Maker for Specification<'_> {
     }
 }
 
-/// What a record begins with: what the submissions' generator draws before there is a key.
+/// The beginning of a record: what the submissions' generator draws before there is a key.
 pub struct Drawn {
     /// The generator's seed.
     pub seed: [u8; 48],
@@ -247,7 +247,7 @@ pub struct Drawn {
     pub randomizer: Vec<u8>,
 }
 
-/// What the first `count` records (at most 100) of a set's response file begin with.
+/// The beginnings of the first `count` records (at most 100) of a set's response file.
 pub fn drawn(sizes: &Sizes, count: usize) -> impl Iterator<Item = Drawn> {
     let mut entropy = [0; 48];
     entropy.iter_mut().zip(0u8..).for_each(|(e, i)| *e = i);
@@ -284,7 +284,7 @@ pub fn records(maker: &dyn Maker, count: usize) -> Option<Vec<Record>> {
     Some(all)
 }
 
-/// The response file of some records behind its header, ending in one newline.
+/// The response file of some records after its header, ending in one newline.
 #[must_use]
 pub fn response(records: &[Record]) -> String {
     let hex = |bytes: &[u8]| {

@@ -103,7 +103,7 @@ fn sign_secretly(
         "s is secret until it is given away"
     );
     release(encoded);
-    assert!(encoded == expected, "the kernels under instruments sign otherwise");
+    assert!(encoded == expected, "the kernels under instruments sign differently");
     let seen = Seen::take();
     assert_eq!(seen.salts, 1);
     seen.attempts
@@ -136,7 +136,10 @@ fn operate(plain: Engine, engine: Engine, params: &'static Params, operations: &
             "keygen" => {
                 let public = secret.public_key(engine);
                 assert_eq!(secret_bytes(public.as_bytes()), 0);
-                assert!(public == open.public_key(plain), "the kernels under instruments make another key");
+                assert!(
+                    public == open.public_key(plain),
+                    "the kernels under instruments make a different key"
+                );
                 assert_eq!(Seen::take().public_seeds, 1);
             }
             "expand" => {

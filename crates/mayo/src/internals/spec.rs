@@ -253,7 +253,7 @@ pub fn sign(
     None
 }
 
-/// A random solution of A x = y, `columns` being A's columns: SampleSolution (algorithm 2). `None` if A has not rank m.
+/// A random solution of A x = y, `columns` being A's columns: SampleSolution (algorithm 2). `None` if A does not have rank m.
 fn sample_solution(p: &Sizes, mut columns: Vec<MVec>, mut y: MVec, r: &[u8]) -> Option<Vec<u8>> {
     let mut x = r.to_vec();
     for (column, &r) in columns.iter().zip(r) {

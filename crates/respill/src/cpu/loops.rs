@@ -37,7 +37,6 @@ impl fmt::Display for CpuError {
 
 impl core::error::Error for CpuError {}
 
-/// Loops that can be called.
 struct Loops {
     addresses: HashMap<Kernel, u64>,
     _loaded: Loaded,

@@ -1,4 +1,4 @@
-//! What a branch says of the registers that were compared.
+//! What a branch says about the registers that were compared.
 #![forbid(unsafe_code)]
 
 use iced_x86::{ConditionCode, Instruction, Mnemonic, OpKind, Register};
@@ -17,7 +17,7 @@ pub(super) fn same(instruction: &Instruction) -> Option<Register> {
     }
 }
 
-/// The state on one way behind an instruction: a branch on a comparison bounds the register. None if no value goes there.
+/// The state on one edge after an instruction: a branch on a comparison bounds the register. `None` if no value goes there.
 pub(super) fn refined(
     program: &Program,
     op: usize,
@@ -28,7 +28,7 @@ pub(super) fn refined(
     let mut out = after.clone();
     let instruction = &program.ops[op].instruction;
     let code = instruction.condition_code();
-    // `loope` also goes on where the flags say equal.
+    // `loope` also continues where the flags say equal.
     if !instruction.is_jcc_short_or_near() || all.len() != 2 || all[0] == all[1] {
         return Some(out);
     }
@@ -42,7 +42,7 @@ pub(super) fn refined(
     }
     let Some(Compared { register, size, with, order }) = after.compared else { return Some(out) };
     let value = after.of(register);
-    // A comparison of 32 bits says nothing about the others.
+    // A comparison of 32 bits says nothing about the upper ones.
     let word = value.bounds().is_some_and(|(low, high)| low >= 0 && high <= i64::from(u32::MAX));
     if value.of_stack() || matches!(value, Value::Entry(_)) || size == 4 && !word {
         return Some(out);

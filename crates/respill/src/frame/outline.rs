@@ -13,13 +13,13 @@ use super::value::{State, Value};
 pub struct Outline {
     /// The callee-saved registers that hold their entry values at every return.
     pub keeps: Vec<Register>,
-    /// Those whose entry value it uses otherwise than to keep it.
+    /// Those whose entry value it uses other than to keep it.
     pub demands: BTreeSet<Register>,
     /// The registers that may hold an address of a frame at a return, made by it.
     pub leaves: BTreeSet<Register>,
     /// What it writes through pointers.
     pub writes: Writes,
-    /// Bytes that it touches, from the first of these to before the second.
+    /// The bytes that it touches, from the first number to before the second.
     pub reach: BTreeSet<(i64, i64)>,
     /// Whether it may touch any byte of the caller's frame.
     pub wild: bool,
@@ -28,7 +28,7 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// Adds what another one does.
+    /// Adds what another function does.
     pub(crate) fn weaken(&mut self, other: &Outline) {
         self.keeps.retain(|register| other.keeps.contains(register));
         self.demands.extend(&other.demands);
@@ -43,10 +43,10 @@ impl Outline {
     }
 }
 
-/// Of functions of this file, by their entries.
+/// The outlines of this file's functions, by their entries.
 pub type Outlines = HashMap<usize, Outline>;
 
-/// What a function writes through pointers that it was handed: for the cells of which its callers know the values.
+/// What a function writes through pointers that it was given, for cells whose values its callers know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writes {
     /// Bytes from a register's value at the entry.

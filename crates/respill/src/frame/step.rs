@@ -34,7 +34,7 @@ pub(super) struct Walker<'a> {
     pub(super) hidden: BTreeSet<usize>,
     pub(super) aligned: BTreeMap<usize, Address>,
     pub(super) demands: BTreeSet<Register>,
-    /// Whether a jump to another function hands over an address of a frame.
+    /// Whether a jump to another function passes an address of a frame.
     pub(super) gives: bool,
     /// Whether an address may leave its object.
     pub(super) strict: bool,
@@ -104,8 +104,8 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// A pointer that came from outside may lead to cells of the frame: through one that counts down from a caller's, or from
-    /// what was given away.
+    /// A pointer that came from outside may lead to cells of the frame: it may count down from a caller's frame, or come from
+    /// an address that was given away.
     fn stores_outside(&mut self, i: usize, state: &mut State) {
         if !self.strict || state.stored.is_empty() {
             return;
@@ -156,7 +156,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// A jump to another function hands over registers as a call does.
+    /// A jump to another function passes registers as a call does.
     fn tail(&mut self, i: usize, callee: &Callee, state: &State) {
         let given: Vec<Register> = GENERAL.into_iter().filter(|&r| self.gets(callee, r)).collect();
         for register in given {
@@ -275,7 +275,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// The instructions of which the result is known: the register that is written and its value.
+    /// For instructions whose result is known: the register that is written, and its value.
     fn special(
         &mut self,
         i: usize,
@@ -373,7 +373,7 @@ impl<'a> Walker<'a> {
                 let value = match state.operand(instruction) {
                     Where::Known(a) => Value::Stack(a),
                     Where::Within(..) | Where::Indexed(_) | Where::Pointer => Value::Derived,
-                    // What the linker adds is unknown, and the rest too.
+                    // What the linker adds is unknown, and so is the rest.
                     Where::Elsewhere
                         if !instruction.is_ip_rel_memory_operand()
                             && !self.program.ops[i].references.is_empty() =>
@@ -525,14 +525,14 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// An entry's value that is used as something else than a value to keep.
+    /// A register's entry value that is used as anything but a value to keep.
     fn demand(&mut self, value: Value) {
         if let Value::Entry(register) = value {
             self.demands.insert(register);
         }
     }
 
-    /// The same of all that bytes of the frame hold.
+    /// The same for all that bytes of the frame hold.
     fn demand_among(&mut self, state: &State, at: Address, size: i64) {
         let values = state.among(&self.aligned, at, size);
         values.into_iter().for_each(|value| self.demand(value));
@@ -545,13 +545,13 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// The value that a memory operand of so many bytes gives.
+    /// The value that a memory operand of this many bytes gives.
     fn loaded(&mut self, instruction: &Instruction, state: &State, size: usize) -> Value {
         self.at(state, state.operand(instruction), size)
     }
 
     fn at(&mut self, state: &State, place: Where, size: usize) -> Value {
-        // A part of what a cell keeps is used as something else. What reads any cell is a suspect of all in the caller.
+        // A part of what a cell keeps is used as something else. A read of any cell is a suspect of all cells in the caller.
         match place {
             Where::Known(a) if size == 8 && state.stored.contains_key(&a) => (),
             Where::Known(a) => self.demand_among(state, a, size as i64),
@@ -631,7 +631,7 @@ impl<'a> Walker<'a> {
             .filter(|m| writes(m.access()))
             .map(|m| (state.place(m), size(m) as i64, super::reaches_beyond(instruction, m)))
             .collect();
-        // The decoder does not list the registers of x87, so what seems to go nowhere goes there.
+        // The decoder does not list x87 registers, so a value that seems to go nowhere goes there.
         let general = used.iter().any(|used| writes(used.access()) && used.register().is_gpr());
         let compares = matches!(instruction.mnemonic(), Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt);
         if derived && !flow && (unseen || !stores.is_empty() || !general && !compares) {

@@ -18,7 +18,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// So many bytes further.
+    /// The address this many bytes further.
     #[must_use]
     pub const fn plus(self, by: i64) -> Address {
         Address { base: self.base, offset: self.offset.wrapping_add(by) }
@@ -34,7 +34,7 @@ impl Address {
         Address { base: MOVED + op, offset: 0 }
     }
 
-    /// The instruction behind which, or before which, its base was made, unless it counts from the entry; and whether the base
+    /// The instruction after which, or before which, its base was made, unless it counts from the entry; and whether the base
     /// is a stack pointer at an unknown distance.
     #[must_use]
     pub const fn made(self) -> Option<(usize, bool)> {
@@ -52,7 +52,7 @@ impl Address {
 pub struct Range {
     /// The least.
     pub low: i64,
-    /// The most, but for the steps.
+    /// The most, apart from the steps.
     pub high: i64,
     step: i64,
 }
@@ -70,7 +70,6 @@ impl Range {
         Range { low, high, step: 0 }
     }
 
-    /// One number.
     pub(super) const fn one(number: i64) -> Range {
         Range::between(number, number)
     }
@@ -96,7 +95,7 @@ impl Range {
     }
 
     /// What holds on both of two paths. `limits` are the bounds at which a changing number stops for a while. Where none lies above, its
-    /// growth is taken for a step, and further additions of no more than that are such steps. At `last`, no step becomes another one.
+    /// growth is taken as a step, and further additions of at most that are such steps. At `last`, no step becomes another one.
     fn join(self, other: Range, limits: Option<&[i64]>, last: bool) -> Option<Range> {
         let (mut low, mut high) = (self.low.min(other.low), self.high.max(other.high));
         let mut step = self.step.max(other.step);
@@ -117,7 +116,7 @@ impl Range {
         Range { low, high, step }.checked()
     }
 
-    /// Both added. What is added in one step of the other's is one of its steps.
+    /// The sum. An addition of at most the other's step is one of its steps.
     fn sum(self, other: Range) -> Option<Range> {
         let low = self.low.checked_add(other.low)?;
         let (most, least) = if self.step >= other.step { (self, other) } else { (other, self) };
@@ -150,7 +149,6 @@ pub enum Value {
     Derived,
 }
 
-/// What a register of 32 bits holds.
 pub(super) const WORD: Value = Value::Number(Range::WORD);
 
 impl Value {
@@ -182,7 +180,6 @@ impl Value {
         Value::Number(Range::between(low, high))
     }
 
-    /// The bounds of a number.
     pub(super) const fn bounds(self) -> Option<(i64, i64)> {
         match self {
             Value::Number(range) => Some((range.low, range.most())),
@@ -226,7 +223,7 @@ impl Value {
         matches!(self, Value::Number(by) | Value::Above(Register::RIP, by) if by.is_near())
     }
 
-    /// The same register, and the least that was added, where that is no address by itself. Of the program's own places, none.
+    /// The same register, and the least that was added, if that is not an address by itself. `None` for the program's own places.
     pub(crate) fn near(self) -> Option<(Register, i64)> {
         let (register, by) = self.origin()?;
         (register != Register::RIP && by.is_near()).then_some((register, by.low))
@@ -249,12 +246,10 @@ impl Value {
         }
     }
 
-    /// The sum with a constant.
     pub(super) fn plus(self, by: i64) -> Value {
         self.added(Range::one(by))
     }
 
-    /// The sum with a number.
     fn added(self, by: Range) -> Value {
         let one = by == Range::one(by.low);
         match self {
@@ -285,7 +280,7 @@ impl Value {
 pub enum Where {
     /// At a known address of the frame.
     Known(Address),
-    /// Not more than so many bytes above a known address.
+    /// At most this many bytes above a known address.
     Within(Address, i64),
     /// At an unknown index from a known address.
     Indexed(Address),
@@ -307,7 +302,7 @@ pub(crate) fn meets(
     if start.base == from.base {
         return start.offset < to && from.offset < end;
     }
-    // The bytes from one base lie below those from base 0 that begin above the highest place of the former.
+    // The bytes from one base lie below those from base 0 that begin above their highest place.
     let highest = |base: usize, end: i64| match aligned.get(&base) {
         Some(made) if made.base == 0 => Some(made.offset + end),
         _ => None,
@@ -360,7 +355,7 @@ pub(super) struct Compared {
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
     registers: [Value; 16],
-    /// Of known addresses of eight bytes: the value stored there, unless it is [`Value::Other`].
+    /// The value stored at known addresses of eight bytes, unless it is [`Value::Other`].
     pub(super) stored: BTreeMap<Address, Value>,
     pub(super) compared: Option<Compared>,
     /// A register with which the last comparison compared the stack pointer.
@@ -377,7 +372,7 @@ impl State {
         State { registers, stored: BTreeMap::new(), compared: None, same: None }
     }
 
-    /// The value of a whole register; for a vector register and the like, which hold no address that is followed, other.
+    /// The value of a whole register; [`Value::Other`] for vector registers and the like, which hold no address that is followed.
     #[must_use]
     pub fn of(&self, register: Register) -> Value {
         let full = register.full_register();
@@ -433,7 +428,7 @@ impl State {
 
     /// The place of an instruction's memory operand, accessed or only computed.
     pub(super) fn operand(&self, instruction: &Instruction) -> Where {
-        // `lea` takes no notice of a segment.
+        // `lea` ignores segments.
         let segment = matches!(instruction.segment_prefix(), Register::FS | Register::GS)
             && instruction.mnemonic() != Mnemonic::Lea;
         if segment || instruction.is_ip_rel_memory_operand() {
@@ -485,7 +480,7 @@ impl State {
             let a = a.plus(displacement);
             let ends = number.bounds().and_then(|(low, high)| {
                 let (low, high) = (low.checked_mul(scale)?, high.checked_mul(scale)?);
-                // What is too far away to be in a frame is not followed.
+                // A number too large for a distance in a frame is not followed.
                 (low.unsigned_abs().max(high.unsigned_abs()) < 1 << 40).then_some((low, high))
             });
             match ends {
@@ -511,7 +506,7 @@ impl State {
         })
     }
 
-    /// The values of which bytes of the frame may hold the whole or a part.
+    /// The values that bytes of the frame may hold, in whole or in part.
     pub(crate) fn among(&self, aligned: &BTreeMap<usize, Address>, at: Address, size: i64) -> Vec<Value> {
         let end = at.offset.saturating_add(size);
         let meets = |kept: Address| meets(aligned, kept, kept.offset + 8, at, end);
@@ -545,7 +540,7 @@ impl State {
         });
     }
 
-    /// A write of so many bytes to a place of the frame.
+    /// A write of this many bytes to a place of the frame.
     pub(super) fn overwrite_at(&mut self, place: Where, size: i64) {
         match place {
             Where::Known(a) => self.overwrite(a, size),
@@ -555,7 +550,7 @@ impl State {
         }
     }
 
-    /// A write through a pointer that came from outside. What callers hand over lies above the entry's stack pointer.
+    /// A write through a pointer that came from outside. What callers pass lies above the entry's stack pointer.
     pub(super) fn overwrite_outside(&mut self, place: Outside) {
         match place {
             Outside::Above(_, from) if from >= 0 => (),
@@ -598,7 +593,7 @@ impl State {
     }
 
     /// A write to somewhere in the frame. By the ABI it spares the registers and the stack pointer that are kept there for the caller,
-    /// also where the latter counts from the arguments.
+    /// even where that stack pointer counts from the arguments.
     pub(super) fn overwrite_somewhere(&mut self) {
         self.stored.retain(|_, value| value.perhaps_overwritten(|a| a.offset >= 0));
     }

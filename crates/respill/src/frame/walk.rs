@@ -16,7 +16,7 @@ use super::{Frame, Outlines};
 /// Joins after which a number grows to the next limit only.
 const PATIENCE: usize = 3;
 
-/// Joins after which it may be any.
+/// Joins after which it may be any number.
 const LIMIT: usize = 40;
 
 /// The most often that a function is followed again because its stack pointer strays somewhere else.
@@ -59,9 +59,9 @@ fn followed(
     let mut joins: HashMap<usize, usize> = HashMap::new();
     let mut gotos: BTreeSet<usize> = BTreeSet::new();
     loop {
-        // Jumps through pointers come last: they go to no place that other ways reach with another stack pointer.
+        // Jumps through pointers come last: they go to no place that other paths reach with another stack pointer.
         let Some(i) = todo.pop_first().or_else(|| gotos.pop_first()) else {
-            // What no value of the function's own leads to is entered from outside alone.
+            // A door to which no value of the function's own leads is entered only from outside.
             let dead = function.doors.iter().find(|door| !before.contains_key(door));
             let Some(&door) = dead else { break };
             before.insert(door, State::entry());
@@ -125,7 +125,7 @@ fn followed(
     before
 }
 
-/// Where a call by a jump puts the way back, and what stands for it there.
+/// Where a call by a jump puts the return address, and the value that stands for it there.
 fn way_back(function: &Function) -> Option<(Address, Value)> {
     match function.way {
         Some(Way::Cell(offset)) => Some((Address { base: 0, offset }, Value::Entry(Register::RIP))),
@@ -133,7 +133,7 @@ fn way_back(function: &Function) -> Option<(Address, Value)> {
     }
 }
 
-/// Whether a jump that returns goes the way that the caller left.
+/// Whether a jump that returns goes to the address that the caller left.
 pub(super) fn keeps_way(function: &Function, jump: &Instruction, state: &State) -> bool {
     match way_back(function) {
         Some((cell, way)) => {

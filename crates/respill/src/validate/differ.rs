@@ -12,9 +12,9 @@ use crate::sys::{self, Called, Ended, Voice};
 /// The content of the dead stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stack {
-    /// Other noise before every call.
+    /// Different noise before every call.
     Poisoned,
-    /// The previous call's remains, which hide faults: for tests of that.
+    /// What the previous call left, which hides faults: for tests of that.
     AsLeft,
 }
 
@@ -72,8 +72,8 @@ pub fn differential(
     out.inputs = begun;
     let how = match ended {
         Ended::Done => return Ok(out),
-        Ended::Left(code) => format!("left its process with {code}"),
-        Ended::Signal(signal) => format!("was ended by signal {signal}"),
+        Ended::Left(code) => format!("exited with code {code}"),
+        Ended::Signal(signal) => format!("was killed by signal {signal}"),
         Ended::TimedOut => "took too long".to_owned(),
     };
     out.reason = Some(Reason::Crashed { rewritten: which, how, input: begun.saturating_sub(1) });
@@ -176,7 +176,7 @@ fn difference(case: &Case, one: (Called, &[u8]), two: (Called, &[u8])) -> Option
         return Some("a register that a callee keeps".to_owned());
     }
     if a.x87_empty != b.x87_empty {
-        return Some("the x87 registers are left full by one".to_owned());
+        return Some("x87 registers that one version leaves full".to_owned());
     }
     (a.float[1].to_bits() != b.float[1].to_bits()).then(|| "the caller's floating point".to_owned())
 }

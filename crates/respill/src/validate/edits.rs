@@ -15,7 +15,7 @@ use crate::neighbours::Neighbours;
 use crate::program::Program;
 use crate::slots::Class;
 
-/// A slot, by the number of its unit and its own.
+/// A slot: the number of its unit, and its own.
 pub type Key = (usize, usize);
 
 /// What was edited.
@@ -23,15 +23,15 @@ pub type Key = (usize, usize);
 pub struct Edits {
     /// The home of each slot that has moved.
     pub homes: BTreeMap<Key, Home>,
-    /// The slot that an instruction of the original names, of the slots that have moved.
+    /// The moved slot that an instruction of the original names.
     pub slot_of: HashMap<usize, Key>,
     /// Changed instructions that became one move, by their numbers in the original.
     pub moves: HashMap<usize, Part>,
-    /// Those that go through a free register: which, and whether they read and write the slot.
+    /// Changed instructions that go through a free register: the register, and whether they read and write the slot.
     pub through: HashMap<usize, (Register, bool, bool)>,
-    /// Of additions that belong to a changed instruction.
+    /// The moves of additions that belong to a changed instruction.
     pub explained: HashMap<usize, Part>,
-    /// Of changed instructions: the first addition that must run before them.
+    /// For each changed instruction, the first addition that must run before it.
     pub begins: HashMap<usize, usize>,
     /// What is wrong.
     pub reasons: Vec<Reason>,
@@ -208,7 +208,7 @@ impl Look<'_> {
         self.out.reasons.extend(reasons);
     }
 
-    /// All uses of a moved slot have moved, and it is one that can.
+    /// Checks that all uses of a moved slot have moved, and that the slot can move.
     fn slots(&mut self) {
         for &key in self.out.homes.keys() {
             let unit = &self.analysis.units[key.0];
@@ -235,7 +235,7 @@ impl Look<'_> {
         }
     }
 
-    /// No caller or callee uses a home by itself, and no other caller expects it to be kept.
+    /// Checks that no caller or callee uses a home by itself, and that no other caller expects it to be kept.
     fn neighbours(&mut self) {
         let analysis = self.analysis;
         let units: BTreeSet<usize> = self.out.homes.keys().map(|&(unit, _)| unit).collect();

@@ -21,7 +21,7 @@ use crate::lint::{self, Fault};
 use crate::load::{Externals, LoadError};
 use crate::program::Program;
 
-/// The amount of runs.
+/// How much to run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Inputs whose results are compared.
@@ -30,7 +30,7 @@ pub struct Options {
     pub traced: u64,
     /// Time for each run.
     pub time: Duration,
-    /// Whether to run although the text already refuses the rewrite, for tests of the runs.
+    /// Whether to run even if the text already refuses the rewrite, for tests of the runs.
     pub go_on: bool,
     /// Whether instructions that may touch a slot and never ran are accepted, where a case cannot reach them.
     pub unreached: bool,

@@ -1,11 +1,14 @@
 //! Both versions instruction by instruction: all general registers and the flags before each, and the writes of each.
 //!
-//! The two stacks below the entry hold different bytes, so that a value which was never put into its home cannot agree
-//! by chance. Allowed differences: addresses of code that correspond; a register that the other version has borrowed on
-//! the way to a home, until it gets another value, while it is not read; flags that an instruction leaves undefined; the memory of a
-//! moved slot. And a distance
-//! between two places in code, as a `switch` reads it from its table, until its jump: it may be moved, extended and
-//! added to another register, and must become a corresponding address before any other use.
+//! The two stacks below the entry hold different bytes, so a value that was never put into its home cannot agree by
+//! chance. Allowed differences:
+//!
+//! - addresses of code that correspond;
+//! - a register that the other version has borrowed on the way to a home, until it gets another value, while it is not
+//!   read;
+//! - flags that an instruction leaves undefined, and the memory of a moved slot;
+//! - a distance between two places in code, as a `switch` reads it from its table, until its jump. It may be moved,
+//!   extended and added to another register, and must become a corresponding address before any other use.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -30,7 +33,6 @@ pub(super) struct Lockstep {
     pub(super) compared: u64,
     /// Instructions that only the other version has.
     pub(super) added: u64,
-    /// What is wrong.
     pub(super) reason: Option<Reason>,
 }
 
@@ -40,7 +42,7 @@ fn forgotten() -> Set {
     !(set(&kept) | set(&[Register::R15, Register::RAX, Register::RDX]))
 }
 
-/// Whether it does nothing and stands between the program's statements.
+/// Whether it does nothing and lies between the program's statements.
 fn filling(loaded: &Loaded, step: &Step<'_>) -> bool {
     matches!(step.site.instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Endbr64)
         && loaded.code().contains(&step.address())
@@ -67,7 +69,7 @@ struct Walk<'a> {
     pairs: &'a Pairs,
     versions: &'a Versions,
     uses: Vec<Use>,
-    /// Of instructions that have changed: the register that has taken the place of their memory operand.
+    /// For each changed instruction, the register that has replaced its memory operand.
     changed: Vec<Option<Set>>,
     outside: HashMap<u64, Use>,
     info: InstructionInfoFactory,
@@ -87,7 +89,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Equal, or addresses that correspond.
+    /// Whether two values are equal, or addresses that correspond.
     fn same(&self, one: u64, two: u64) -> bool {
         if one == two {
             return true;
@@ -120,7 +122,7 @@ impl Walk<'_> {
         (one != two).then(|| format!("the flags are {one:#x} in the original and {two:#x} here"))
     }
 
-    /// Registers that held a distance and hold an address that corresponds, or the same, are like all others again.
+    /// Registers that held a distance and now hold a corresponding address, or equal values, are like all others again.
     fn arrived(&mut self, a: &Step<'_>, b: &Step<'_>) {
         for (number, register) in GENERAL.into_iter().enumerate() {
             if self.distances & bit(register) != 0 && self.same(a.general(number), b.general(number)) {
@@ -129,7 +131,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether an instruction reads a distance that differs between the versions out of a table.
+    /// Whether an instruction reads from a table a distance that differs between the versions.
     fn reads_distance(&mut self, a: &Step<'_>, b: &Step<'_>) -> bool {
         let i = &a.site.instruction;
         let moves = matches!(i.mnemonic(), Mnemonic::Mov | Mnemonic::Movsxd);
@@ -258,7 +260,7 @@ impl Walk<'_> {
             return self.part(what);
         }
         if !alike {
-            return self.part("the ways part");
+            return self.part("the paths diverge");
         }
         let used = self.used(o, a);
         if let Err(what) = self.by_distance(a, b, used) {

@@ -52,7 +52,7 @@ pub fn is_home(register: Register) -> bool {
     register.is_mm() || register.is_vector_register() || register.is_k()
 }
 
-/// A move between a general register and a home, with the general register, the home's and the bytes.
+/// A move between a general register and a home: the general register, the home's register and the bytes.
 #[must_use]
 pub fn transfer(i: &Instruction) -> Option<(Register, Register, usize, bool)> {
     use Mnemonic::{Kmovd, Kmovq, Movd, Movq, Vmovd, Vmovq, Vpbroadcastq};
@@ -65,7 +65,7 @@ pub fn transfer(i: &Instruction) -> Option<(Register, Register, usize, bool)> {
         return None;
     }
     let (to, from) = (i.op0_register(), i.op1_register());
-    // A shorter one clears the lanes above, and one that does not merge clears the others.
+    // A shorter move clears the lanes above, and one that does not merge clears the others.
     if i.op_mask() != Register::None && !(to.is_zmm() && i.merging_masking()) {
         return None;
     }
@@ -90,7 +90,7 @@ pub fn is_plain_addition(i: &Instruction) -> bool {
 }
 
 /// Whether an instruction does the same with a general register as with a memory operand of that width. Others have no
-/// such form, or another meaning: a bit's number reaches beyond a memory operand.
+/// such form, or another meaning: a bit number reaches beyond a memory operand.
 #[must_use]
 pub fn takes_register(i: &Instruction) -> bool {
     use Mnemonic::{
@@ -203,7 +203,7 @@ pub fn pairs(original: &Program, other: &Program) -> Result<Pairs, Box<Reason>> 
     for (a, b) in one.ops.iter().zip(&two.ops) {
         piece(original, other, a.clone(), b.clone(), &mut out)?;
     }
-    // An addition runs before what stands behind it in the text, also where the text changes its section.
+    // An addition runs before what follows it in the text, even where the text changes its section.
     for r in (0..other.ops.len()).filter(|&r| out.back[r].is_none()) {
         let Op { place, instruction, .. } = &other.ops[r];
         let offset = place.offset + instruction.len() as u64;
@@ -225,7 +225,7 @@ pub fn pairs(original: &Program, other: &Program) -> Result<Pairs, Box<Reason>> 
         if !decoded || !referred(original, other, o, &out) {
             return Err(Box::new(Reason::Decoded(Place::of(other, r))));
         }
-        // What is filled up to an alignment has another length.
+        // Filling up to an alignment differs in length.
         if let (Gap::Bytes(_), _) | (_, Gap::Bytes(_)) = (&original.ops[o].after, &other.ops[r].after)
             && original.ops[o].after != other.ops[r].after
         {
@@ -271,7 +271,7 @@ fn alike(o: &Instruction, r: &Instruction) -> bool {
     o == r
 }
 
-/// Whether the fields that a linker fills in refer to the same, or to code that corresponds.
+/// Whether the fields that a linker fills in refer to the same symbol, or to corresponding code.
 fn referred(original: &Program, other: &Program, o: usize, pairs: &Pairs) -> bool {
     let (one, two) = (&original.ops[o], &other.ops[pairs.of[o]]);
     let into_code = |program: &Program, reference: &Reference| {
@@ -307,7 +307,7 @@ fn referred(original: &Program, other: &Program, o: usize, pairs: &Pairs) -> boo
         && (named(one) || one.instruction.ip_rel_memory_address() == two.instruction.ip_rel_memory_address())
 }
 
-/// Whether two references outside instructions are of the same field and to the same, or to code that corresponds.
+/// Whether two references outside instructions have the same field and the same target, or corresponding code as targets.
 fn points(
     [original, other]: [&Program; 2],
     (at, a): (&crate::assembler::Place, &Reference),

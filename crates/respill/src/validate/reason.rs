@@ -90,14 +90,14 @@ pub enum Reason {
     FlagsChanged(Place),
     /// A jump goes somewhere else than before.
     Target(Place),
-    /// An instruction, or what lies behind it, is not the same in the two objects although the text is: a constant depends on the
+    /// An instruction, or what follows it, is not the same in the two objects although the text is: a constant depends on the
     /// length of the code.
     Decoded(Place),
     /// The data of the two objects differ.
     Data,
-    /// Another width is moved than the slot has.
+    /// A move has another width than the slot.
     Width(SlotName, Place),
-    /// A register is used on the way that may be live.
+    /// A register that may be live is used on the way.
     Borrowed(Register, Place),
     /// A value is taken from its home and not returned, or put there and not taken.
     HalfMoved(SlotName, Place),
@@ -151,7 +151,7 @@ pub enum Reason {
     },
     /// An x87 instruction while MMX is in use.
     X87WhileMmx {
-        /// It.
+        /// The x87 instruction.
         at: Place,
         /// The MMX instruction before it.
         after: Place,
@@ -162,13 +162,13 @@ pub enum Reason {
     NotRun(SlotName),
     /// The versions ran differently.
     Diverged {
-        /// Compared instructions before.
+        /// Instructions compared before.
         step: u64,
         /// The difference, in words.
         what: String,
         /// The last instruction of the original before it.
         original: Place,
-        /// And of the other version.
+        /// The last instruction of the other version.
         rewritten: Place,
         /// The input.
         input: u64,
@@ -233,7 +233,7 @@ impl Reason {
         }
     }
 
-    /// Whether another home may do: what speaks against this one is not the slot itself.
+    /// Whether another home may do, since the slot itself is not at fault.
     #[must_use]
     pub const fn is_of_home(&self) -> bool {
         matches!(
@@ -274,17 +274,17 @@ impl fmt::Display for Reason {
                 write!(f, "line {line} of the rewritten text is not `{original}`, as in the original")
             }
             Reason::Missing(at) => write!(f, "{at}: has no counterpart in the rewritten text"),
-            Reason::Unexplained(at) => write!(f, "{at}: is no move to or from a home"),
+            Reason::Unexplained(at) => write!(f, "{at}: is not a move to or from a home"),
             Reason::FlagsChanged(at) => write!(f, "{at}: changes other flags than the original does there"),
             Reason::Decoded(at) => write!(f, "{at}: is not the same in both objects"),
             Reason::Data => {
                 f.write_str("the data of the two objects differ: some depend on the length of the code")
             }
             Reason::Target(at) => write!(f, "{at}: goes somewhere else than in the original"),
-            Reason::Width(slot, at) => write!(f, "{at}: moves another width than {slot} has"),
+            Reason::Width(slot, at) => write!(f, "{at}: moves a different width than {slot} has"),
             Reason::Borrowed(register, at) => {
                 let register = format!("{register:?}").to_ascii_lowercase();
-                write!(f, "{at}: goes through {register}, which may still be wanted")
+                write!(f, "{at}: goes through {register}, which may still be needed")
             }
             Reason::HalfMoved(slot, at) => {
                 write!(f, "{at}: {slot} is not both taken from its home and put back")
@@ -292,7 +292,7 @@ impl fmt::Display for Reason {
             Reason::Partly(slot, at) => write!(f, "{at}: still names {slot}, which has moved elsewhere"),
             Reason::TwoHomes(slot, [one, two]) => write!(f, "{slot} lives in {one} here and in {two} there"),
             Reason::Opaque(slot, why) => write!(f, "{slot}: its function cannot be followed ({why})"),
-            Reason::NoSpill(slot, class) => write!(f, "{slot} is no spilled value ({class:?})"),
+            Reason::NoSpill(slot, class) => write!(f, "{slot} is not a spilled value ({class:?})"),
             Reason::Aliased { slot, by, writes } => {
                 write!(f, "{by}: {} the bytes of {slot}", if *writes { "writes" } else { "reads" })
             }
@@ -306,12 +306,12 @@ impl fmt::Display for Reason {
             Reason::HomeTaken { slot, at, why } => write!(f, "{at}: {why}; {slot} lives there"),
             Reason::AcrossUnknown(slot, at) => write!(f, "{at}: unknown code is called while {slot} lives"),
             Reason::MissingEmms { at, after } => {
-                write!(f, "{at}: no emms since {after}: the next x87 instruction gives no number")
+                write!(f, "{at}: no emms since {after}: the next x87 instruction gives NaN")
             }
             Reason::X87WhileMmx { at, after } => write!(f, "{at}: x87 while MMX is in use since {after}"),
             Reason::NeverRan(slot, at) => write!(f, "{at}: may touch {slot}, and never ran"),
             Reason::NotRun(slot) => {
-                write!(f, "{slot}: only a run can tell who touches it, and none was given")
+                write!(f, "{slot}: only a run can show what touches it, and none was given")
             }
             Reason::Diverged { step, what, original, rewritten, input } => {
                 write!(f, "{rewritten} against {original}: {what} (input {input}, after {step} instructions)")

@@ -175,7 +175,7 @@ impl Relation<'_> {
             .collect()
     }
 
-    /// The additions that run with an instruction of a unit: also those behind it, where the unit goes on there.
+    /// The additions that run with an instruction of a unit, including those after it if the unit goes on there.
     fn beside(&self, n: usize, op: usize) -> Vec<usize> {
         let falls = falls_through(&self.analysis.program.ops[op].instruction)
             && self.analysis.units[n].function.next[&op].contains(&(op + 1));
@@ -227,7 +227,7 @@ impl Relation<'_> {
                 Pxor | Vpxor | Vpxorq | Kxorq | Kxnorb | Kshiftlb | Kshiftrb => {
                     same && ours(i.op0_register()) && i.op_mask() == Register::None
                 }
-                // The way out of a lane; the move behind it is checked where it belongs.
+                // The way out of a lane; the move after it is checked where it belongs.
                 Valignq => {
                     i.op0_register() == Register::ZMM31
                         && ours(Register::ZMM31)
@@ -281,7 +281,7 @@ impl Relation<'_> {
     fn unit(&mut self, n: usize, tell: bool) -> Vec<(usize, Entry)> {
         let analysis = self.analysis;
         let function = &analysis.units[n].function;
-        // Nothing calls it, or only what is never called.
+        // Nothing calls it, or only functions that are never called.
         let entry = self.entries[n].clone().unwrap_or(Entry { masks: BTreeMap::new(), float: None });
         let slots = self.edits.homes.range((n, 0)..(n + 1, 0)).map(|(&(_, s), _)| (s, Some(Lost::Never)));
         let begin = State { slots: slots.collect(), masks: entry.masks, float: entry.float };
@@ -336,7 +336,7 @@ impl Relation<'_> {
                 if ways.is_empty() && tell {
                     self.reasons.push(Reason::Target(Place::of(self.other, self.pairs.of[op])));
                 }
-                // What unwinds may have run any code, and no register but those that are kept comes back.
+                // Unwinding may have run any code, and restores only the registers that callees keep.
                 let unwinds = function.calls.contains_key(&op) && function.pads.contains(&next);
                 for from in ways {
                     let mut state = state.clone();
@@ -397,7 +397,7 @@ impl Relation<'_> {
         tell: bool,
     ) {
         let end = self.pairs.of[to];
-        // What brings the value to its instruction must not be jumped over.
+        // The additions that bring the value to its instruction must not be jumped over.
         if from > self.edits.begins.get(&to).copied().unwrap_or(end) {
             self.tell(tell, (usize::MAX, end), |this| Reason::Target(Place::of(this.other, end)));
             return;

@@ -92,7 +92,7 @@ impl Operation for Runs<'_> {
     }
 }
 
-/// How a run of a program ended that did not return.
+/// How a run that did not return ended.
 pub(super) fn in_words(ending: &Ending, loaded: &Loaded, program: &Program) -> String {
     // An address in the program is reported as its line.
     let at = |address: &u64| match loaded.op_at(*address) {
@@ -102,8 +102,8 @@ pub(super) fn in_words(ending: &Ending, loaded: &Loaded, program: &Program) -> S
     match ending {
         Ending::Returned => "returned".to_owned(),
         Ending::Panicked(why) => format!("could not be prepared: {why}"),
-        Ending::Exited => "ended its process".to_owned(),
-        Ending::Signal { signal, address } => format!("was ended by signal {signal} {}", at(address)),
+        Ending::Exited => "exited".to_owned(),
+        Ending::Signal { signal, address } => format!("was killed by signal {signal} {}", at(address)),
         Ending::Unsupported { address, why } => format!("cannot be traced {}: {why}", at(address)),
         Ending::TooLong => "executed more instructions than allowed".to_owned(),
         Ending::TimedOut => "took too long".to_owned(),

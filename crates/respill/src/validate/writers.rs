@@ -26,12 +26,11 @@ pub(super) struct Writers {
     pub(super) steps: u64,
     /// The number of times each instruction of the program ran.
     pub(super) counts: HashMap<usize, u64>,
-    /// What is wrong.
     pub(super) reasons: Vec<Reason>,
     told: BTreeSet<(Key, u8)>,
 }
 
-/// A byte's last writer: an instruction of the program (its number and one), or other code (from this on).
+/// A byte's last writer: an instruction of the program (its number plus one), or other code (from this on).
 const OTHER: u32 = 1 << 31;
 
 struct Walk<'a> {

@@ -157,11 +157,11 @@ pub(crate) fn run(
 /// What became of the slots, with one home.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Count {
-    /// By privacy: those that were moved, those for which there was no register, those that stay otherwise.
+    /// By privacy: slots that moved, slots without a register, and other slots that stay.
     pub(crate) by: BTreeMap<Privacy, [usize; 3]>,
-    /// Private ones that stay although there are registers, by reason, with a function.
+    /// Private slots that stay although there are registers, by reason, with a function.
     pub(crate) why: BTreeMap<String, (usize, String)>,
-    /// Private ones for which there was no register, by reason.
+    /// Private slots without a register, by reason.
     pub(crate) lack: BTreeMap<String, usize>,
 }
 
@@ -180,7 +180,7 @@ impl Count {
                 else {
                     continue;
                 };
-                // A cell that is written and never read is no value.
+                // A cell that is written and never read is not a value.
                 let stays = rewrite.plan.stays.get(&(n, s)).copied();
                 let moved = rewrite.plan.homes.contains_key(&(n, s));
                 let lack = matches!(

@@ -2,7 +2,7 @@
 //!
 //! A slot is *private* if, for every input, only the instructions that name it touch it, and if that follows from the function: each
 //! other access to the frame has a known distance or a bounded index, and no address of the frame leaves the function for code that
-//! may do anything with it. Everything else about a slot is said in [`Privacy`].
+//! may do anything with it. [`Privacy`] has everything else about a slot.
 //!
 //! A function never reads what it has not written, and never keeps an address of code, so it computes the same on every stack.
 
@@ -66,7 +66,7 @@ pub(crate) enum Privacy {
     Beside(&'static str),
     /// It is private, and its function calls itself.
     Recursive,
-    /// An instruction names it that only memory can serve.
+    /// An instruction that names it needs memory.
     Memory,
     /// Something else touches it.
     Aliased(&'static str),

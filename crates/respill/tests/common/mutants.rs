@@ -1,4 +1,4 @@
-//! Edits of right rewrites, each of which breaks one obligation.
+//! Edits of correct rewrites, each of which breaks one obligation.
 
 /// A function with two paths, a loop, an operand that is read and one that is changed, calls into the file and out of it.
 pub(crate) const PATHS: &str = "
@@ -103,7 +103,7 @@ pub(crate) fn mutants(text: &str) -> Vec<(String, String)> {
         let own =
             is_move(said) || ["emms", "pxor", "kx", "ks", "vpxor"].iter().any(|name| said.starts_with(name));
         if !own {
-            // Instructions that are no part of the rewrite.
+            // Instructions that are not part of the rewrite.
             for (what, new) in [
                 ("another constant", said.replace("$7", "$9").replace("$3,", "$4,")),
                 ("another register", said.replace("%rax, %rdi", "%rcx, %rdi")),

@@ -26,7 +26,7 @@ pub(crate) enum Outcome {
     Nothing,
     /// Refused, with the reasons.
     Refused(String),
-    /// Accepted, with so many values moved, and the program prints the same.
+    /// Accepted with this many values moved, and the program prints the same.
     Right(usize),
     /// Accepted, and this processor cannot run it.
     NotRun(usize),

@@ -1,4 +1,4 @@
-/* Runs every function of a batch and its rewrites on the same inputs, each on a stack of other noise, and compares what the theorem of
+/* Runs every function of a batch and its rewrites on the same inputs, each on a stack of different noise, and compares what the theorem of
    DESIGN.md names. Output: a line `bad NUMBER VERSION WHAT` for each difference, and last `done RUNS`. Version 0 is the original against
    itself: a difference there is the generator's fault. */
 #include <stdint.h>

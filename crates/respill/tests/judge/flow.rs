@@ -1,4 +1,4 @@
-//! Functions of both versions, cut into pairs of blocks that begin at the same label or behind the same branch.
+//! Functions of both versions, cut into pairs of blocks that begin at the same label or after the same branch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,13 +21,13 @@ pub(crate) enum Callee {
 /// How a block ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// At another block, or by a branch of which every way is another block.
+    /// At another block, or by a branch that only leads to other blocks.
     Goes,
     Call(Callee),
     Return,
     /// A jump to another function, on a condition where there is a next block.
     Tail(Callee),
-    /// Nothing runs behind it.
+    /// Nothing runs after it.
     Stops,
 }
 
@@ -96,7 +96,7 @@ impl Both {
                 called.insert(to);
             }
         }
-        // A function's first instruction that something else than a call leads to: a jump, or what lies before it.
+        // A function's first instruction to which something other than a call leads: a jump, or what lies before it.
         for (n, op) in one.ops.iter().enumerate() {
             let falls = matches!(op.i.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch);
             let branch = op.i.flow_control() != FlowControl::Call;
@@ -289,7 +289,7 @@ impl Walk<'_> {
         }
         let (x, y) = (&a.ops[at], &b.ops[there]);
         if x.i.is_invalid() {
-            self.function.problems.push("bytes that are no instruction".to_owned());
+            self.function.problems.push("bytes that are not an instruction".to_owned());
             return block;
         }
         if x.i.code() != y.i.code() && !(x.to.is_some() && x.i.mnemonic() == y.i.mnemonic()) {

@@ -15,7 +15,6 @@ const ARGUMENTS: [usize; 8] = [0, 1, 2, 6, 7, 8, 9, 10];
 const RESULTS: [usize; 2] = [0, 2];
 
 impl Judge<'_> {
-    /// What must be equal at the end of a block.
     #[allow(clippy::too_many_arguments, reason = "a block with all that is known of it")]
     pub(super) fn goals(
         &self,
@@ -29,7 +28,7 @@ impl Judge<'_> {
         out: &mut Vec<Goal>,
     ) {
         let [one, two] = &ran.end;
-        // Always: flags, memory, and the registers that are no homes.
+        // Always: flags, memory, and the registers that are not homes.
         out.extend((0..7).map(|n| ("flags".to_owned(), one.flags[n], two.flags[n])));
         out.push(("memory".to_owned(), one.memory, two.memory));
         out.push(("mxcsr".to_owned(), one.mxcsr, two.mxcsr));
@@ -83,7 +82,7 @@ impl Judge<'_> {
         let passed: Vec<usize> = ARGUMENTS.iter().copied().chain([4]).collect();
         let mut carried = None;
         match &block.end {
-            // A jump on a condition to another function goes on, too.
+            // A conditional jump to another function also falls through.
             End::Goes | End::Tail(_) => {
                 if let End::Tail(callee) = &block.end {
                     general(out, if matches!(callee, Callee::Outside(_)) { &with } else { &all });
@@ -138,7 +137,7 @@ impl Judge<'_> {
                         let mut below = self.both.below(*entry);
                         below.insert(*entry);
                         for register in theirs.homes.difference(&frame.homes) {
-                            // What nothing there names is changed by code outside alone, and equally.
+                            // A register that nothing there names is changed only by code outside, and equally.
                             let named =
                                 below.iter().any(|n| self.both.functions[n].names[1].contains(register));
                             let parts = Home::parts(*register);
@@ -163,7 +162,7 @@ impl Judge<'_> {
                     }
                 }
                 arguments(out, callee);
-                // What is kept behind the call was true before it.
+                // What is kept after the call was true before it.
                 carried = block.next.first().and_then(|next| known.get(next)).cloned();
             }
             End::Return => {

@@ -9,12 +9,11 @@ use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarge
 /// A section and a distance from its start.
 type Place = (usize, u64);
 
-/// One instruction.
 #[derive(Clone, Debug)]
 pub(crate) struct Op {
     pub(crate) i: Instruction,
     pub(crate) place: Place,
-    /// The instruction behind it, if one begins there.
+    /// The instruction after it, if one begins there.
     pub(crate) next: Option<usize>,
     /// Of a near branch: the instruction it goes to, or the name of a place in another file.
     pub(crate) to: Option<Result<usize, String>>,
@@ -226,7 +225,7 @@ impl Image {
                     Ok(place) => symbols.name(*place),
                     Err(name) => name.clone(),
                 };
-                // A constant lies behind a displacement.
+                // A constant follows a displacement.
                 let has_memory = (0..i.op_count()).any(|k| i.op_kind(k) == OpKind::Memory);
                 let constant = i.immediate_bytes();
                 let last = constant > 0 && at - offset + constant >= bytes;

@@ -1,4 +1,4 @@
-//! The meaning of integer instructions, and of those of which only operands and results are told apart.
+//! The meaning of integer instructions, and of those whose operands and results alone are known.
 
 use iced_x86::{
     ConditionCode, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, RflagsBits,

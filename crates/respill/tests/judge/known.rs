@@ -78,7 +78,7 @@ impl Known {
         }
     }
 
-    /// What holds on both of two ways. True if that is less.
+    /// What holds on both of two paths. True if that is less.
     pub(crate) fn meet(&mut self, other: &Known) -> bool {
         let before = self.clone();
         self.frame.retain(|register, cell| other.frame.get(register) == Some(cell));
@@ -215,7 +215,7 @@ pub(crate) fn begin(
     ([state(0, first, BTreeMap::new(), one), state(1, second, homes, two)], given)
 }
 
-/// A slot or a home, of which the halves of 4 bytes may be equal to others.
+/// A slot or a home, whose halves of 4 bytes may be equal to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Item {
     Slot(Cell),

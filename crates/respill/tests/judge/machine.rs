@@ -70,7 +70,7 @@ pub(crate) struct State {
     pub(crate) cells: BTreeMap<Cell, Term>,
     /// The registers that only the rewritten version uses, in parts.
     pub(crate) homes: BTreeMap<Home, Term>,
-    /// MMX, vector and mask registers that are none of these.
+    /// MMX, vector and mask registers that are not among these.
     pub(crate) others: BTreeMap<Register, Term>,
     /// The tags of x87, its registers, its control and status, and those of vector arithmetic.
     pub(crate) tags: Term,

@@ -81,7 +81,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |said| said.parse().unwrap_or_else(|_| panic!("{name}={said}")))
 }
 
-/// The functions of the adversarial corpus, each with a name and what it needs to be assumed.
+/// The functions of the adversarial corpus, each with a name and the assumptions that it needs.
 fn corpus() -> Vec<(String, String, BTreeSet<Assumption>)> {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/adversarial");
     let mut out = Vec::new();
@@ -217,7 +217,7 @@ fn long() -> bool {
     number("LANEWORK_GENERATED", 0) >= 1000
 }
 
-/// Why an edit of a right rewrite can be right after all, although the first judge refuses it.
+/// Why an edit of a correct rewrite can be correct after all, although the first judge refuses it.
 fn right_after_all(edit: &str) -> Option<&'static str> {
     if edit.contains("kshiftrb") {
         Some("the lanes above, which the mask covers too, hold nothing")

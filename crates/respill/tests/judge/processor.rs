@@ -34,7 +34,7 @@ cmovsl %ecx, %eax|cmovnsq %rcx, %rax|cmovpq %rcx, %rax|cmovnpl %ecx, %eax|cmovlq
 seto %al|setno %ah|setb %al|setae %al|sete %al|setne 16(%rsp)|setbe %al|seta %al|sets %al|setns %al|setp %al|setnp %al|setl %al|setge %al|setle %al|setg %al
 nop|endbr64";
 
-/// Forms of which known numbers have known results; flags are functions of them.
+/// Forms that give known results for known numbers; flags are functions of them.
 const FOLDED: &str = "
 shlq $3, %rax|shll $31, %eax|shlw $9, %ax|shlb $3, %al|salq $63, %rax|shrq $10, %rax|shrl $1, %eax|shrw $15, %ax|shrb $2, %ah|shrl $7, %ecx
 sarq $10, %rax|sarl $31, %eax|sarw $3, %ax|sarb $7, %al|shlq %cl, %rax|shrl %cl, %eax|sarq %cl, %rax

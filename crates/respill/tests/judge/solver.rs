@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Set to 1 where a machine without z3 is to count as a failure.
+/// Set to 1 if a machine without z3 counts as a failure.
 pub(crate) const REQUIRE: &str = "LANEWORK_REQUIRE_Z3";
 
 /// Milliseconds for one query. The slowest takes one second on an idle machine.

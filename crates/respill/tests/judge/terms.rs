@@ -12,7 +12,7 @@ pub(crate) enum Sort {
     Bits(u32),
     /// Bytes by their addresses.
     Memory,
-    /// A vector register that is no home; only functions of it are known.
+    /// A vector register that is not a home; only functions of it are known.
     Vector,
     /// The x87 registers and their control and status.
     Float,
@@ -36,7 +36,7 @@ enum Head {
     Extract(u32, u32),
     /// A function of SMT-LIB, or one that [`PRELUDE`] defines.
     Known(&'static str),
-    /// A function of which only the arguments are known.
+    /// A function whose arguments alone are known.
     Function(String),
 }
 
@@ -172,7 +172,7 @@ impl Terms {
         }
     }
 
-    /// A term as another one and a distance from it.
+    /// A term as another term and a distance from it.
     pub(crate) fn distance(&self, term: Term) -> (Term, i64) {
         let node = self.at(term);
         if node.head == Head::Known("bvadd")
@@ -420,7 +420,7 @@ impl Terms {
         self.node(Head::Known(name), vec![memory, address, value], Sort::Memory)
     }
 
-    /// `after`, which is `before` but for so many bytes from an address on.
+    /// `after`, which is `before` except for `bytes` bytes from an address on.
     pub(crate) fn over(&mut self, before: Term, address: Term, bytes: u32, after: Term) -> Term {
         let bytes = self.constant(64, u64::from(bytes));
         self.node(Head::Known("over"), vec![before, address, bytes, after], Sort::Memory)

@@ -1,4 +1,4 @@
-//! Moves to and from home registers, and instructions of which only the operands are known.
+//! Moves to and from home registers, and instructions whose operands alone are known.
 
 use iced_x86::{EncodingKind, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
@@ -335,7 +335,7 @@ impl Machine<'_> {
         }
         if memory.iter().any(|&(_, written)| written) {
             let after = self.terms.function(format!("{name} memory"), inputs.clone(), Sort::Memory);
-            // Where it writes a whole operand and nothing else, all other bytes are as before.
+            // Where it writes a whole operand and nothing else, all other bytes stay.
             let one = memory.len() == 1 && bytes > 0 && !beside(i) && !names_none(i);
             state.memory = match address.filter(|_| one) {
                 Some(address) => self.terms.over(state.memory, address, bytes, after),

@@ -62,12 +62,11 @@ pub(super) struct Judge<'a> {
     pub(super) both: &'a Both,
     /// Ways that are never taken, as z3 has shown or must still show.
     dead: BTreeSet<Way>,
-    /// General registers that are equal behind a block although their terms differ, as z3 has shown or must still show.
+    /// General registers that are equal after a block although their terms differ, as z3 has shown or must still show.
     alike: BTreeSet<(usize, Pair, usize)>,
     pub(super) frames: BTreeMap<usize, (Terms, Frame)>,
     pub(super) entries: BTreeMap<usize, Known>,
     pub(super) summaries: BTreeMap<usize, Summary>,
-    /// By function.
     out: BTreeMap<usize, Judgement>,
 }
 
@@ -94,7 +93,7 @@ pub(crate) fn judge(original: &str, rewritten: &str, solver: &mut Solver) -> Jud
         summaries: BTreeMap::new(),
         out: BTreeMap::new(),
     };
-    // One that is the same in both may yet take to code outside what another left in a register.
+    // A function that is the same in both may still pass to code outside what another left in a register.
     let judged = |f: &&Function| !f.same || !both.homes(f.id).is_empty();
     let mut todo: BTreeSet<usize> = both.functions.values().filter(judged).map(|f| f.id).collect();
     // Where a block is not equal, it may be one that never runs, or more is equal before it than the terms show.
@@ -337,7 +336,7 @@ impl Judge<'_> {
                     Some(old) => {
                         let numbers = old.numbers.clone();
                         let changed = old.meet(&after);
-                        // Bounds that go on growing are given up.
+                        // Bounds that keep growing are given up.
                         let visits = visits.entry(next).or_insert(0);
                         *visits += 1;
                         if *visits > 8 {
@@ -424,7 +423,7 @@ impl Judge<'_> {
         }
     }
 
-    /// What is known behind a call.
+    /// What is known after a call.
     fn behind(&self, callee: &Callee, before: &Known) -> Option<Known> {
         let mut out = Known { differ: BTreeSet::new(), stored: BTreeMap::new(), ..before.clone() };
         let keeps = |n: usize| {
@@ -535,7 +534,7 @@ impl Judge<'_> {
     fn prove(&mut self, function: &Function, solver: &mut Solver) -> Judgement {
         let mut out = Judgement::default();
         let n = function.id;
-        // Nothing calls it that can be called.
+        // Nothing that can be called calls it.
         let Some(entry) = self.entries.get(&n).cloned() else { return out };
         let (mut terms, mut frame) = self.frames.remove(&n).expect("a frame");
         let (known, closed) = self.blocks(function, &mut terms, &mut frame, entry, false);

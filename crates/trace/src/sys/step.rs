@@ -98,11 +98,11 @@ pub(crate) fn registers(child: i32) -> Option<[u64; 18]> {
     ])
 }
 
-/// The extended state as `xsave` writes it; how many bytes of it.
+/// Reads the extended state as `xsave` writes it; returns its length in bytes.
 pub(crate) fn extended(child: i32, to: &mut [u8]) -> usize {
     const XSTATE: i32 = 0x202;
     let mut place = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
-    // SAFETY: the vector names live bytes, and as many as there are.
+    // SAFETY: the vector names live bytes and their number.
     if unsafe { libc::ptrace(libc::PTRACE_GETREGSET, child, XSTATE, &raw mut place) } != 0 {
         return 0;
     }
@@ -115,7 +115,7 @@ pub(crate) fn permitted() -> Result<(), Unavailable> {
     unsafe {
         let child = libc::fork();
         if child < 0 {
-            return Err(refused("no further process"));
+            return Err(refused("no new process"));
         }
         if child == 0 {
             libc::_exit(i32::from(!offer()));

@@ -7,7 +7,7 @@ pub(crate) const EDIT: usize = 4;
 /// Which instruction of `rehomed` is an addition.
 pub(crate) const EMMS: usize = 10;
 
-// Sums words under a counter that is spilled in every turn.
+// Sums words under a counter that is spilled in every iteration.
 macro_rules! version {
     ($name:literal, $store:literal, $edit:literal, $reload:literal, $step:literal, $end:literal) => {
         global_asm!(

@@ -1,7 +1,7 @@
 //! The processor time of this process.
 #![forbid(unsafe_code)]
 
-/// Seconds of processor time that this process has used, all threads together; `None` if the system does not report it.
+/// Seconds of processor time used by this process, all threads together; `None` if the system does not report it.
 pub(crate) fn processor() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
     // After the name, which may hold anything but ends in the last bracket: user and system time are the 12th and 13th.

@@ -22,7 +22,7 @@ pub(super) static KERNELS: Kernels = Kernels {
 };
 
 /// # Safety
-/// The CPU must have what the table of backends asks of this one.
+/// The CPU must have the features that the table of backends lists for this one.
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,avx512vbmi2,lzcnt,bmi1,bmi2,adx"
 )]
@@ -33,7 +33,7 @@ unsafe fn square512(form: &mut Form512, stop: usize, n: u64) -> u64 {
 }
 
 /// # Safety
-/// The CPU must have what the table of backends asks of this one.
+/// The CPU must have the features that the table of backends lists for this one.
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,avx512vbmi2,lzcnt,bmi1,bmi2,adx"
 )]
@@ -50,7 +50,7 @@ unsafe fn square1024(form: &mut Form1024, stop: usize, n: u64) -> u64 {
     done
 }
 
-/// The inverse in lanes where it can be found there.
+/// The inverse, in lanes where that code finds it.
 ///
 /// # Safety
 /// The CPU must have the features that are enabled here.
@@ -65,7 +65,7 @@ pub fn invert(lane: Adx, a: &[u64; 8], b: &[u64; 8]) -> Option<Inverse<13>> {
     }
 }
 
-/// The rows at the end of the partial GCD, and the determinant of what led to them.
+/// The rows at the end of the partial GCD, and the determinant of their matrix.
 ///
 /// # Safety
 /// The CPU must have the features that are enabled here.
@@ -74,7 +74,7 @@ pub fn invert(lane: Adx, a: &[u64; 8], b: &[u64; 8]) -> Option<Inverse<13>> {
 )]
 #[inline]
 pub fn rows(lane: Adx, form: &Form1024, stop: usize) -> Option<(partial::Rows, i64)> {
-    // SAFETY: this function is compiled for what they need.
+    // SAFETY: this function is compiled for the features that they need.
     let (m, k) = unsafe { eight::multiples(form, |a, b| invert(lane, a, b))? };
     // e is at most about c / 2^stop, or c / a if there is nothing to reduce, and has to fit in the lanes.
     let least = stop.min(lanework_integer::limbs::bits(&form.a));
@@ -84,7 +84,7 @@ pub fn rows(lane: Adx, form: &Form1024, stop: usize) -> Option<(partial::Rows, i
     partial::reduce(&partial::Start { a: &form.a, k: &k, b: &form.b, m: &m }, stop)
 }
 
-/// The square but for the sign that was set aside, as in `generic::nudupl`.
+/// The square without the sign that was set aside, as in `generic::nudupl`.
 ///
 /// # Safety
 /// The CPU must have the features that are enabled here.
@@ -98,7 +98,7 @@ pub fn square(lane: Adx, form: &Form1024, stop: usize) -> Option<Form1024> {
 }
 
 /// # Safety
-/// The CPU must have what the table of backends asks of this one.
+/// The CPU must have the features that the table of backends lists for this one.
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,avx512vbmi2,lzcnt,bmi1,bmi2,adx"
 )]

@@ -8,10 +8,10 @@ pub(super) mod adx;
 pub(super) mod avx512;
 pub(super) mod portable;
 
-/// Which primes of the sieve to divide by.
+/// The sieve's primes to divide by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Round {
-    /// The smallest, which most numbers have a multiple of.
+    /// The smallest, which divide most numbers.
     First,
     /// The others.
     Rest,
@@ -40,16 +40,16 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Kernels that test candidates. Numbers are odd, above 2^15, and have up to 2,048 bits. A set bit of a mask means the
-/// number of that place.
+/// Kernels that test candidates. Numbers are odd, above 2^15, and have up to 2,048 bits. Bit i of a mask stands for
+/// number i.
 #[derive(Debug)]
 pub(crate) struct Candidates {
-    /// Numbers that are tested side by side: as many as are given to `coprime` and `likely`.
+    /// Numbers tested side by side: `coprime` and `likely` take this many.
     pub(crate) lanes: usize,
     /// Numbers that no prime of the round divides.
     pub(crate) coprime: unsafe fn(Batch<'_>, Round) -> u8,
-    /// Numbers n with 2^((n - 1) / 2) = 1 or -1 modulo n: all that pass the strong test to base 2, and if n is 3 modulo
-    /// 4 exactly those. (A kernel may give exactly those for all n.)
+    /// Numbers n with 2^((n - 1) / 2) = 1 or -1 modulo n: all that pass the strong test to base 2, and exactly those if
+    /// n is 3 modulo 4. (A kernel may give exactly those for all n.)
     pub(crate) likely: unsafe fn(Batch<'_>) -> u8,
     /// The strong test to base 2.
     pub(crate) strong: unsafe fn(&Num) -> bool,
@@ -87,8 +87,8 @@ mod tests {
     use crate::backend::Engine;
     use lanework_cpu::Cpu;
 
-    /// Lengths, at and after the ends of kernels' ranges; what the smallest prime of a length has above its power of
-    /// 2; what the largest is below the next.
+    /// Lengths, at and after the ends of kernels' ranges; how far the smallest prime of a length is above its power of
+    /// 2, and the largest below the next.
     const EDGES: [(usize, u64, u64); 14] = [
         (24, 9, 3),
         (64, 29, 59),

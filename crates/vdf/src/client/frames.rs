@@ -28,22 +28,22 @@ use crate::serial::{CHIA_BITS, CHIA_BYTES, DecodeError, Mode};
 pub const OK: &[u8; 2] = b"OK";
 /// The worker's last frame.
 pub const STOP: &[u8; 4] = b"STOP";
-/// The timelord's.
+/// The timelord's last frame.
 pub const ACK: &[u8; 3] = b"ACK";
 
-/// The most bytes of a discriminant's text. chiavdf reads as many, and 1,024 bits need fewer.
+/// The most bytes of a discriminant's text. chiavdf reads this many, and 1,024 bits need fewer.
 pub const DISCRIMINANT_TEXT: usize = 349;
 /// The most digits of a request: those of 2^64.
 pub const REQUEST_DIGITS: usize = 20;
 
-/// Which proofs the timelord wants.
+/// The kind of proofs that the timelord requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `T`: two segments before the last, for many requests.
     Three,
     /// `S`: one segment, for one request.
     One,
-    /// `N`: as many segments as make each proof immediate.
+    /// `N`: enough segments to make each proof immediate.
     Many,
 }
 
@@ -73,7 +73,7 @@ impl Kind {
 /// A worker's task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    /// Which proofs are wanted.
+    /// The kind of proofs.
     pub kind: Kind,
     /// The discriminant.
     pub discriminant: Discriminant,
@@ -86,7 +86,7 @@ pub struct Assignment {
 pub enum Message {
     /// The first three frames.
     Assignment(Box<Assignment>),
-    /// A proof of so many squarings is wanted, at least 1.
+    /// A request for a proof of this many squarings, at least 1.
     Request(u64),
     /// The end of requests.
     Stop,
@@ -111,9 +111,9 @@ pub enum Awaited {
     RequestLength,
     /// A request.
     Request,
-    /// The last word.
+    /// The last frame.
     Ack,
-    /// Nothing: the conversation is over.
+    /// Nothing: the conversation has ended.
     Nothing,
 }
 
@@ -147,7 +147,7 @@ pub enum FrameError {
         /// Which frame.
         what: Awaited,
     },
-    /// A length that such a frame cannot have.
+    /// A length that the frame cannot have.
     Length {
         /// Which frame.
         what: Awaited,
@@ -164,7 +164,7 @@ pub enum FrameError {
     Form(DecodeError),
     /// More squarings than 64 bits count.
     Overflow,
-    /// Other bytes than `ACK` at the end.
+    /// Bytes other than `ACK` at the end.
     Ack,
     /// Bytes after the end.
     Trailing,
@@ -184,7 +184,7 @@ impl fmt::Display for FrameError {
             FrameError::Discriminant(e) => e.fmt(f),
             FrameError::Form(e) => write!(f, "the form: {e}"),
             FrameError::Overflow => f.write_str("a request: more squarings than 64 bits count"),
-            FrameError::Ack => f.write_str("other bytes than ACK after STOP"),
+            FrameError::Ack => f.write_str("bytes other than ACK after STOP"),
             FrameError::Trailing => f.write_str("more bytes after ACK"),
         }
     }
@@ -224,7 +224,7 @@ impl<M: Mode> Decoder<M> {
         self.awaited
     }
 
-    /// Whether some bytes of that part are here already.
+    /// Whether some bytes of that part have arrived.
     #[must_use]
     pub fn is_torn(&self) -> bool {
         !self.frame.is_empty()
@@ -233,7 +233,7 @@ impl<M: Mode> Decoder<M> {
     /// Takes bytes and appends the messages that they complete.
     ///
     /// # Errors
-    /// The fault of the frame in which it stopped; messages before it have been appended.
+    /// The fault of the frame where it stopped; earlier messages have been appended.
     pub fn feed(&mut self, mut bytes: &[u8], out: &mut Vec<Message>) -> Result<(), FrameError> {
         while !bytes.is_empty() {
             if self.awaited == Awaited::Nothing {
@@ -258,7 +258,7 @@ impl<M: Mode> Decoder<M> {
         None
     }
 
-    /// Reads a whole part; returns the message that it completes, if any.
+    /// Reads a whole part and returns the message that it completes, if any.
     fn complete(&mut self, frame: &[u8]) -> Result<Option<Message>, FrameError> {
         let what = self.awaited;
         let length_within = |got: usize, most: usize, what: Awaited| {
@@ -344,8 +344,8 @@ fn discriminant(text: &[u8]) -> Result<Discriminant, FrameError> {
 /// A proof as the worker sends it.
 ///
 /// # Panics
-/// If the discriminant has more than [`CHIA_BITS`] bits or the proof more than 255 segments before the last: no
-/// assignment leads there.
+/// If the discriminant has more than [`CHIA_BITS`] bits or the proof more than 255 segments before the last. No
+/// assignment leads to either.
 #[must_use]
 pub fn proof(d: &Discriminant, iterations: u64, proof: &Proof) -> Vec<u8> {
     let bytes = proof.to_bytes(d);

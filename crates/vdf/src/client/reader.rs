@@ -24,7 +24,7 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 #[cfg(unix)]
 const KEEPALIVE_COUNT: u32 = 4;
 
-/// Makes a connection whose other end vanished fail after two minutes.
+/// Makes the connection fail two minutes after its other end vanished.
 #[cfg(unix)]
 pub(super) fn keep_alive(connection: &TcpStream) -> io::Result<()> {
     use rustix::net::sockopt;
@@ -81,8 +81,8 @@ impl Reader<'_> {
                     fed.map_err(ClientError::Frame)?;
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // A read that timed out. Windows has its own kind for that; elsewhere it means that keepalives had no
-                // answer.
+                // The read timed out. Windows reports that as `TimedOut`; elsewhere that kind means that keepalives had
+                // no answer.
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 Err(e) if cfg!(windows) && e.kind() == io::ErrorKind::TimedOut => {}
                 Err(e) => return Err(e.into()),

@@ -17,9 +17,9 @@ use crate::proof::Proof;
 use crate::prover::{Options, ProverError};
 use crate::serial::Mode;
 
-/// Requests that may wait for the chain; of more, the farthest have no answer.
+/// Requests that may wait for the chain; beyond that, the farthest get no answer.
 pub const MOST_REQUESTS: usize = 1000;
-/// The most squarings of a request: 30 hours at 600,000 a second, and the most that Chia's segments prove.
+/// The most squarings of a request: 30 hours at 600,000 a second, and the most that Chia's segments can prove.
 pub const LONGEST: u64 = 1 << 36;
 
 /// The summary of a conversation.
@@ -38,9 +38,9 @@ pub struct Summary {
 pub enum Event<'a> {
     /// The assignment came; squaring begins.
     Assignment(&'a Assignment),
-    /// A proof of so many squarings is wanted.
+    /// A proof of this many squarings was requested.
     Requested(u64),
-    /// This request, or an earlier and farther one, gets no answer: too many wait, or the chain will not reach it.
+    /// This request, or an earlier and farther one, gets no answer: too many are waiting, or the chain will not reach it.
     Ignored(u64),
     /// A proof was sent.
     Sent {
@@ -61,19 +61,19 @@ pub enum ClientError {
     Frame(FrameError),
     /// The connection was closed.
     Closed {
-        /// What should have come next.
+        /// What should have arrived next.
         awaited: Awaited,
     },
-    /// Nothing came for too long.
+    /// Nothing arrived in time.
     Silent {
-        /// What should have come.
+        /// What should have arrived.
         awaited: Awaited,
     },
     /// The connection failed.
     Io(io::Error),
     /// The chain could not be squared or proved.
     Prover(ProverError),
-    /// The caller ended it.
+    /// The caller ended the conversation.
     Interrupted,
 }
 
@@ -110,25 +110,25 @@ impl From<io::Error> for ClientError {
 /// All events, in one queue.
 pub(super) enum Happening {
     Said(Message),
-    /// The reading end is over.
+    /// The reader has ended.
     Unread(ClientError),
     Proved {
         iterations: u64,
         proof: Box<Proof>,
     },
-    /// The squarer has ended, after so many squarings.
+    /// The squarer has ended, after this many squarings.
     Squared(u64),
     Unsquared(ProverError),
 }
 
 /// Serves a timelord until it ends the requests, the connection ends, or `over` becomes true.
 ///
-/// `patience` limits the timelord's assignment, from its first byte on, and its last frame. Before the assignment and
-/// between the two it may be silent without limit: Chia's timelord parks workers until it has a task for them. A
-/// connection that does not answer keepalives fails after two minutes.
+/// `patience` limits the time for the timelord's assignment, from its first byte on, and for its last frame. Before the
+/// assignment and between the two it may be silent without limit: Chia's timelord parks workers until it has a task for
+/// them. A connection that does not answer keepalives fails after two minutes.
 ///
 /// # Errors
-/// Why the conversation ended early. All threads have ended by then, and the connection is closed.
+/// The reason why the conversation ended early. All threads have ended by then, and the connection is closed.
 pub fn serve<M: Mode>(
     connection: &TcpStream,
     mode: M,
@@ -152,7 +152,7 @@ pub fn serve<M: Mode>(
             Err(e) => Err(ClientError::Prover(ProverError::Thread(e))),
         };
         ended.store(true, Ordering::Relaxed);
-        // Wakes the reader. If the other end has gone already, the error has no receiver.
+        // Wakes the reader. If the other end is already gone, the error can be ignored.
         let _ = connection.shutdown(Shutdown::Both);
         result
     })
@@ -195,7 +195,7 @@ struct Talk<'a> {
     assignment: &'a Assignment,
     /// Tells the squarer to stop.
     halt: &'a AtomicBool,
-    /// The squarer's queue; its end is the squarer's.
+    /// The squarer's queue; the squarer holds its other end.
     request: Option<Sender<Ask>>,
     /// The requests to the squarer.
     waiting: BTreeSet<u64>,
@@ -269,7 +269,7 @@ impl Talk<'_> {
         Ok(summary)
     }
 
-    /// Passes a request on; returns the one that gets no answer, if any.
+    /// Passes a request on; returns the request that gets no answer, if any.
     fn take(&mut self, iterations: u64, number: u64) -> Option<u64> {
         if iterations > LONGEST || (self.assignment.kind == Kind::One && number > 1) {
             return Some(iterations);

@@ -15,13 +15,13 @@ const BETWEEN_REQUESTS: Duration = Duration::from_millis(20);
 /// A request to the squarer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ask {
-    /// A proof of so many squarings.
+    /// A proof of this many squarings.
     Proof(u64),
-    /// Withdraws the request for so many squarings.
+    /// Withdraws the request for this many squarings.
     Nothing(u64),
 }
 
-/// The squarer: passes requests to the prover and its proofs back until the conversation is over.
+/// The squarer: passes requests to the prover and returns its proofs until the conversation ends.
 pub(super) fn square(
     assignment: &Assignment,
     options: Options<'_>,

@@ -1,4 +1,4 @@
-//! Buckets for odd digits: one for each magnitude, a form with a negative digit goes there inverted.
+//! Buckets for odd digits, one for each magnitude. A form with a negative digit is inverted.
 #![forbid(unsafe_code)]
 
 use std::ops::RangeInclusive;
@@ -20,12 +20,12 @@ pub(super) fn of_digit(digit: i32) -> usize {
     digit.unsigned_abs() as usize / 2
 }
 
-/// The products of a claim, about: T / (w + 1) fill the buckets, and two for each empty them.
+/// The approximate number of products of a claim: T / (w + 1) fill the buckets, and two for each empty them.
 fn products(iterations: u64, width: u32) -> u64 {
     iterations / u64::from(width + 1) + 2 * count(width) as u64
 }
 
-/// The width with the fewest products for T squarings whose buckets fit into so many bytes.
+/// The width with the fewest products for T squarings whose buckets fit the memory.
 pub(super) fn width(iterations: u64, bytes: usize) -> u32 {
     let fits =
         |width: &u32| *width == 2 || count(*width).saturating_mul(size_of::<Option<Layout>>()) <= bytes;
@@ -48,7 +48,7 @@ impl Buckets {
         Buckets { low, held }
     }
 
-    /// What is in them, packed in so many limbs a number; an empty one has zeros.
+    /// Appends their contents, packed in `limbs` limbs a number; an empty bucket gives zeros.
     pub(super) fn pack(&self, limbs: usize, out: &mut Vec<u64>) {
         for bucket in &self.held {
             match bucket.as_ref().map(Layout::parts) {
@@ -66,10 +66,10 @@ impl Buckets {
         Ok(())
     }
 
-    /// The product of every bucket to the power of its digit; nothing if all are empty.
+    /// The product of every bucket to the power of its digit; `None` if all are empty.
     pub(super) fn empty(self, group: Group<'_>) -> Result<Option<Layout>, Corrupted> {
         // Every bucket is multiplied into a running product from the highest down, and the running products together
-        // hold bucket low + i just i times.
+        // hold bucket low + i exactly i times.
         let (mut running, mut out): (Option<Layout>, Option<Layout>) = (None, None);
         for (i, bucket) in self.held.into_iter().enumerate().rev() {
             if let Some(form) = bucket {
@@ -80,7 +80,7 @@ impl Buckets {
             }
         }
         let Some(running) = running else { return Ok(None) };
-        // Bucket i is that of 2 i + 1.
+        // Bucket i belongs to digit 2 i + 1.
         let (bits, form) = (group.discriminant().bits(), running.form(group).ok_or(Corrupted)?);
         let rest = Layout::of(form.power(2 * self.low as u64 + 1, group), bits);
         match out {
@@ -94,7 +94,7 @@ impl Buckets {
     }
 }
 
-/// The product with one that may be missing.
+/// x y, or y if x is missing.
 pub(super) fn product(x: Option<Layout>, y: &Layout, group: Group<'_>) -> Result<Layout, Corrupted> {
     x.map_or_else(|| Ok(y.clone()), |x| x.compose(y, group).ok_or(Corrupted))
 }

@@ -21,10 +21,10 @@ const HASH: usize = 32;
 /// Bytes of a state before its forms: its number, squarings, general squarings.
 const COUNTS: usize = 24;
 
-/// What became of a claim until then.
+/// The state of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kept {
-    /// Its buckets, packed; an empty one has zeros.
+    /// Its buckets, packed; zeros for an empty one.
     Buckets(Vec<u64>),
     /// Its proof, packed.
     Proof(Vec<u64>),
@@ -39,7 +39,7 @@ pub(super) struct State {
     pub(super) slow: u64,
     /// The form reached, packed.
     pub(super) form: Vec<u64>,
-    /// By claim.
+    /// One for each claim.
     pub(super) kept: Vec<Kept>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Checkpoint {
     file: File,
     path: PathBuf,
     head: Vec<u8>,
-    /// Of the forms of each claim's buckets.
+    /// The number of buckets of each claim.
     counts: Vec<usize>,
     /// Words of a packed form.
     size: usize,
@@ -58,7 +58,7 @@ pub(super) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Opens or makes a file, for claims whose buckets have these widths. What the file says of the widths counts.
+    /// Opens or makes a file, for claims whose buckets have these widths. An existing file's widths replace them.
     pub(super) fn open(
         path: &Path,
         claims: &Claims,
@@ -76,7 +76,7 @@ impl Checkpoint {
         (&file).take((head.len() + HASH) as u64).read_to_end(&mut found)?;
         let fresh = found.len() < head.len() + HASH;
         if fresh {
-            // A file of a process that ended at once, or no file at all.
+            // No file, or that of a process that ended at once.
             if !head.starts_with(&found[..found.len().min(fixed)]) {
                 return Err(foreign(&found));
             }
@@ -120,7 +120,7 @@ impl Checkpoint {
         Sha256::new().chain_update(&self.head).chain_update(state).finalize().into()
     }
 
-    /// The state with the higher number of those that are whole.
+    /// The whole state with the higher number.
     fn newest(&mut self) -> Result<Option<State>, CheckpointError> {
         let (mut states, mut torn) = (Vec::new(), Vec::new());
         for half in 0..2 {
@@ -135,7 +135,7 @@ impl Checkpoint {
                 _ => (),
             }
         }
-        // At most the one that was being written is not whole.
+        // Only the state that was being written may be torn.
         if let [.., at] = torn[..]
             && (torn.len() > 1 || states.is_empty() && at == 0)
         {
@@ -174,13 +174,13 @@ impl Checkpoint {
     pub(super) fn write(&mut self, state: &State) -> Result<CheckpointFile, CheckpointError> {
         let mut told = CheckpointFile::Kept;
         if !has_name(&self.file, &self.path)? {
-            // Removing the file does not lose its work; where another one is there, it is left alone.
+            // Removing the file does not lose its work. Another file in its place is left alone.
             match OpenOptions::new().read(true).write(true).create_new(true).open(&self.path) {
                 Ok(mut file) => {
                     lock(&file)?;
                     file.write_all(&self.head)?;
                     sync_name(&self.path);
-                    // Its first state goes where the first one of every file goes.
+                    // Its first state goes where every file's first state goes.
                     (self.file, self.number, self.anew) = (file, 0, self.anew + 1);
                 }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => told = CheckpointFile::Lost,
@@ -218,7 +218,7 @@ impl Checkpoint {
     }
 }
 
-/// What a file is whose beginning is another one's.
+/// The error for a file with another beginning.
 fn foreign(found: &[u8]) -> CheckpointError {
     let version = found.get(8..12).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
     match version {

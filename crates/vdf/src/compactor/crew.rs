@@ -1,4 +1,4 @@
-//! Who fills the buckets: the squaring thread itself, or other threads with a range of every claim's buckets each.
+//! The threads that fill the buckets: the squaring thread itself, or others, each with a range of every claim's buckets.
 #![forbid(unsafe_code)]
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -45,7 +45,7 @@ struct Hand<'a> {
 }
 
 impl Hand<'_> {
-    /// Fills buckets; fails with a claim of which a form does not have the discriminant.
+    /// Fills buckets; fails with the claim if one of its forms does not have the discriminant.
     fn fill(&mut self, entries: Vec<Entry>) -> Result<(), usize> {
         for Entry { claim, digit, form } in entries {
             if let Some(buckets) = &mut self.claims[claim] {
@@ -55,7 +55,7 @@ impl Hand<'_> {
         Ok(())
     }
 
-    /// False if there is no sense in going on.
+    /// False if it is pointless to go on.
     fn work(&mut self, work: Work) -> bool {
         let answer = match work {
             Work::Fill(entries) => match self.fill(entries) {
@@ -85,7 +85,7 @@ impl Hand<'_> {
     }
 }
 
-/// Where a range of buckets is.
+/// The place of a range of buckets.
 enum Place<'a> {
     Here(Hand<'a>),
     Elsewhere(SyncSender<Work>),
@@ -101,8 +101,8 @@ pub(super) struct Crew<'a> {
 }
 
 impl<'a> Crew<'a> {
-    /// With the buckets of each claim that has not ended; on no thread but the caller's if `threads` is 1, else on so many
-    /// less one.
+    /// Starts with the buckets of each claim that has not ended: on the caller's thread if `threads` is 1, else on
+    /// `threads` - 1 others.
     ///
     /// # Errors
     /// The operating system refused a thread.
@@ -119,7 +119,7 @@ impl<'a> Crew<'a> {
         let (to, parts) = channel();
         let ranges = threads.saturating_sub(1).max(1);
         let mut places = Vec::new();
-        // The highest range first: it is cut off from the end.
+        // The highest range first: it is split off from the end.
         for n in (0..ranges).rev() {
             let cut = |(claim, count): (&mut Option<Vec<Option<Layout>>>, &usize)| {
                 let low = n * count / ranges;
@@ -146,7 +146,7 @@ impl<'a> Crew<'a> {
         self.places.len()
     }
 
-    /// Has a form multiplied into its bucket. False if a thread is gone; its last part says why.
+    /// Has a form multiplied into its bucket. False if a thread is gone; its last part has the reason.
     pub(super) fn add(&mut self, claim: usize, digit: i32, form: &Layout) -> bool {
         let (ranges, count) = (self.places.len(), self.counts[claim]);
         // The range n with n count / ranges <= bucket < (n + 1) count / ranges.
@@ -168,7 +168,7 @@ impl<'a> Crew<'a> {
         self.flush() && self.places.iter_mut().all(|(place, _)| place.take(work()))
     }
 
-    /// The buckets of every claim that has some, packed; nothing if a thread is gone.
+    /// The buckets of every claim that has some, packed; `None` if a thread is gone.
     pub(super) fn copy(&mut self) -> Option<Vec<Option<Vec<u64>>>> {
         if !self.flush() {
             return None;
@@ -200,7 +200,7 @@ impl Place<'_> {
 
 #[cfg(test)]
 mod tests {
-    /// The ranges that threads own are those that forms are sent to.
+    /// Each form is sent to the range that owns its bucket.
     #[test]
     fn every_bucket_has_one_range() {
         for (ranges, count) in [(1usize, 1usize), (3, 1), (5, 4), (2, 8), (3, 64), (7, 16)] {

@@ -11,7 +11,7 @@ use crate::proof::{B_BITS, Challenge};
 const LIMBS: usize = 5;
 
 /// Places and digits: the quotient is the sum of digit 2^place. Digits are odd and below 2^(w - 1) in magnitude, and
-/// their places are w apart or more. So one place in w + 1 has one, on average.
+/// their places are at least w apart. So one place in w + 1 has a digit, on average.
 #[derive(Clone, Debug)]
 pub(super) struct Digits {
     b: [u64; LIMBS],
@@ -56,7 +56,7 @@ impl Digits {
         self.rest[0].wrapping_mul(self.minus_inverse) & ((1 << self.width) - 1)
     }
 
-    /// Goes on by n places, at most w: their bits are `bits`' lowest.
+    /// Goes on by n <= w places, whose bits are the lowest of `bits`.
     fn advance(&mut self, n: u32, bits: u64) {
         let factor = bits & ((1 << n) - 1);
         let (mut carry, mut over) = (0, false);

@@ -113,7 +113,7 @@ fn the_observer_can_stop_it() {
     }
 }
 
-/// Widths weigh the products that fill buckets against those that empty them, within the memory.
+/// Widths balance the products that fill buckets against those that empty them, within the memory.
 #[test]
 fn widths_are_chosen_for_cost_and_memory() {
     assert_eq!(buckets::width(1, usize::MAX), 2);
@@ -125,7 +125,7 @@ fn widths_are_chosen_for_cost_and_memory() {
     assert_eq!(buckets::width(u64::MAX, 8 * bytes), 5);
 }
 
-/// Stops after so many squarings; the claims that had an outcome until then.
+/// Stops after some squarings; returns the claims with an outcome by then.
 fn part(claims: &Claims, options: &Options<'_>, until: u64) -> Vec<usize> {
     let mut came = Vec::new();
     let stopped = compact(claims, options, &mut |seen| seen.done < until, &mut |n, _| came.push(n));
@@ -143,7 +143,7 @@ fn a_checkpoint_goes_on_where_it_was_and_gives_the_same() {
         let path = folder.path().join(i.to_string());
         let options = |n: usize| Options::default().checkpoint(&path).threads(threads[n]);
         assert_eq!(part(&claims, &options(0), 4096), [4]);
-        // What was known before comes again; widths are the file's, whatever memory there is now.
+        // Earlier outcomes come again; widths are the file's, whatever memory is allowed now.
         let mut came = part(&claims, &options(1).memory(0), 20_000);
         came.sort_unstable();
         assert_eq!(came, [1, 2, 4]);
@@ -195,7 +195,7 @@ fn a_checkpoint_is_checked() {
     for at in [head + 40, head + half + 40] {
         assert!(refused(&changed(&[at])).is_none(), "the other state is whole");
     }
-    // The first state of all goes behind the second one's place.
+    // The very first state goes behind the second one's place.
     assert!(refused(&whole[..head + 50]).is_some(), "the first state was whole once");
     assert!(refused(&whole[..head + half + 50]).is_none(), "the third state was being written");
     let mut first = whole[..head + half + 50].to_vec();
@@ -219,7 +219,7 @@ fn a_wrong_bucket_in_a_checkpoint_is_found_by_verification() {
     let (mut file, state) = Checkpoint::open(&path, &claims, &mut widths).expect("a checkpoint");
     let mut state = state.expect("a state");
     let Kept::Buckets(words) = &mut state.kept[0] else { panic!("it has not ended") };
-    // The inverse of what is there.
+    // The inverse of the form there.
     let size = 2 * packed::limbs(256);
     let full = words.chunks_exact_mut(size).find(|form| form.iter().any(|&word| word != 0)).expect("a form");
     full[size / 2] ^= 1;

@@ -5,8 +5,8 @@
 //! (x, y) is, with r = x v1 + y k, equal to r M + y N, where M = (v2 r - m y) / v1 and N = (s r + g c2 y) / v1 are
 //! whole numbers. Two consecutive rows of Euclid's algorithm on (v1, k), taken where remainder and cofactor have the
 //! same length, are a basis in which all three coefficients are short; only a few steps of reduction are left.
-//! (Jacobson and van der Poorten, Computational Aspects of NUCOMP; the formulas are worked out anew, so that nothing is
-//! divided by 4a.)
+//! (Jacobson and van der Poorten, Computational Aspects of NUCOMP; the formulas are rederived so that nothing is divided
+//! by 4a.)
 #![forbid(unsafe_code)]
 
 use super::Form;

@@ -1,8 +1,8 @@
 //! Euclid's algorithm by Lehmer's method: many steps on the numbers' highest bits, then one matrix over all limbs.
 //!
 //! The window has 63 bits and takes a step when Jebelean's condition guarantees that whole numbers take it too. The
-//! stop of a partial run is part of Chia's encoding (its `t` is the cofactor there). So the window also decides by its
-//! own bits whether the bound is reached, as chiavdf does.
+//! stop of a partial run is part of Chia's encoding (its `t` is the cofactor there). So the window's own bits also
+//! decide whether the bound is reached, as in chiavdf.
 #![forbid(unsafe_code)]
 
 use super::num::Num;
@@ -30,10 +30,10 @@ struct Matrix {
     steps: u32,
 }
 
-/// As many steps as the windows of both numbers guarantee, while the lower is above `bound`.
+/// As many steps as the windows of both numbers guarantee, while the smaller is above `bound`.
 ///
-/// Cofactors are at most the windows' greater one divided by the remainder before theirs: they stay below 2^63, also in
-/// the step that is not taken.
+/// Cofactors are at most the greater window divided by the previous remainder: they stay below 2^63, also in the step
+/// that is not taken.
 #[inline]
 fn window(mut x: u64, mut y: u64, bound: u64, exact: bool) -> Matrix {
     // Row by row the magnitudes of both cofactors; they alternate in sign.
@@ -176,9 +176,9 @@ mod tests {
         Num::from_le_bytes(&x.to_bytes_le().1)
     }
 
-    /// The last two remainders and their cofactors of y, by windows that apply Jebelean's condition to signed numbers,
-    /// a step a round: remainder i, of cofactors (s, t), is sure if it is at least the magnitude of its negative
-    /// cofactor, and as far below the remainder before it as the positive one lies above its forerunner.
+    /// The last two remainders and their cofactors of y. Windows apply Jebelean's condition to signed numbers, one step
+    /// a round. Remainder i, of cofactors (s, t), is sure if it is at least the magnitude of its negative cofactor, and
+    /// as far below the previous remainder as the positive cofactor is above its predecessor.
     fn plain(x: &BigInt, y: &BigInt, bound: &BigInt) -> [BigInt; 4] {
         let (mut r, mut c) = ([x.clone(), y.clone()], [BigInt::ZERO, BigInt::from(1)]);
         while r[1] > *bound {
@@ -232,8 +232,8 @@ mod tests {
     /// The stop is part of Chia's encoding, and so is every window's end.
     #[test]
     fn windows_end_where_the_condition_says() {
-        // The second step's quotient is 1, and the third's remainder as far from the second's as the positive cofactor
-        // is large: one short of the condition. Taking the step stops a remainder earlier.
+        // The second step's quotient is 1, and the third remainder is as far from the second as the positive cofactor is
+        // large: one short of the condition. Taking the step stops a remainder earlier.
         let hex = |text: &[u8]| BigInt::parse_bytes(text, 16).expect("a number");
         agrees(
             &hex(b"1f6a72ae85be8886e03fd826c53518ba6fc747ffca02"),

@@ -1,4 +1,4 @@
-//! A form as the kernels take it: what a chain squares and what buckets are filled with.
+//! A form as the kernels take it, for chains and buckets.
 #![forbid(unsafe_code)]
 
 use alloc::boxed::Box;
@@ -14,7 +14,7 @@ pub(crate) enum Layout {
     Form512(Form512),
     Form1024(Form1024),
     Form2048(Box<Form2048>),
-    /// A shape that only the general code takes; a kernel is tried again after it.
+    /// A shape that only the general code takes; the next step tries a kernel again.
     General(Box<Form>),
 }
 
@@ -28,7 +28,7 @@ impl Layout {
         }
     }
 
-    /// The same, or the form as it is.
+    /// The form as the kernels take it, or unchanged.
     pub(crate) fn of(form: Form, bits: usize) -> Layout {
         Layout::limbs(&form, bits).unwrap_or_else(|| Layout::General(Box::new(form)))
     }
@@ -68,7 +68,7 @@ impl Layout {
         self
     }
 
-    /// The form, reduced; nothing if it does not have the group's discriminant.
+    /// The form, reduced; `None` if it does not have the group's discriminant.
     pub(crate) fn form(&self, group: Group<'_>) -> Option<Form> {
         let mut form = self.unreduced();
         // Checked before the reduction, which may not end for a form of another discriminant.
@@ -78,7 +78,7 @@ impl Layout {
         })
     }
 
-    /// The product; nothing if one of the two does not have the group's discriminant, as far as that is looked at.
+    /// The product; `None` if a form is found not to have the group's discriminant. Only the general code checks that.
     pub(crate) fn compose(&self, other: &Layout, group: Group<'_>) -> Option<Layout> {
         if let Some(product) = group.kernel_product(self, other) {
             return Some(product);

@@ -78,7 +78,7 @@ impl Num {
         &self.limbs[..self.len]
     }
 
-    /// The lowest `len` limbs, also those above the highest that is not 0.
+    /// The lowest `len` limbs, including leading zeros.
     pub(crate) fn limbs(&self, len: usize) -> &[u64] {
         &self.limbs[..len]
     }
@@ -132,7 +132,7 @@ impl Num {
         self
     }
 
-    /// The number with the sign turned if `turn`.
+    /// The number, negated if `turn`.
     pub(crate) fn neg_if(self, turn: bool) -> Num {
         if turn { self.neg() } else { self }
     }
@@ -234,7 +234,7 @@ impl Num {
         out
     }
 
-    /// The root rounded down, of a number that is not negative.
+    /// The square root, rounded down, of a number that is not negative.
     pub(crate) fn root(&self) -> Num {
         if self.len == 0 {
             return Num::ZERO;

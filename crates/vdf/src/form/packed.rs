@@ -9,7 +9,7 @@ use super::num::Num;
 use super::{Form, FormError};
 use crate::discriminant::Discriminant;
 
-/// Limbs of a, and of |b|, in a group whose discriminant has so many bits.
+/// Limbs of a, and of |b|, in a group whose discriminant has `bits` bits.
 pub(crate) fn limbs(bits: usize) -> usize {
     // a <= sqrt(|D| / 3).
     if bits <= 512 {
@@ -86,7 +86,7 @@ impl PackedForms {
         PackedForms { size: self.size, words: self.words[..(n * self.size).min(self.words.len())].to_vec() }
     }
 
-    /// How many.
+    /// The number of forms.
     pub(crate) fn len(&self) -> usize {
         self.words.len() / self.size
     }

@@ -57,7 +57,7 @@ pub(crate) fn product_of_powers(pairs: &[(&Form, &Num)], group: Group<'_>) -> Fo
         .collect();
     let longest = tables.iter().map(|(digits, _)| digits.len()).max().unwrap_or(0);
     let mut out: Option<Form> = None;
-    // Squarings that are due before the next product.
+    // Squarings due before the next product.
     let mut due = 0;
     for i in (0..longest).rev() {
         due += 1;

@@ -21,14 +21,14 @@ pub use backends::{group_law, primes, targets};
 pub use lanework_cpu::check::{Depth, Row};
 pub use refusals::{malleability, refusals};
 
-/// The backend name of checks without kernels, or with kernels only compared to the plain code.
+/// The backend name of checks that use no kernels, or only compare them with the plain code.
 const BACKEND: &str = "portable";
 
 fn question(record: &Record) -> Question<'_> {
     Question { x: &record.x, proof: &record.proof, iterations: record.iterations, depth: record.depth }
 }
 
-/// Published proofs that cover every depth, or all: each verifies, in both modes.
+/// All published proofs, or a choice with every depth: each verifies, in both modes.
 #[must_use]
 pub fn published_proofs(engine: Engine, depth: Depth) -> Row {
     let mut row = Row::new("chiavdf's published proofs", engine.name());
@@ -51,7 +51,7 @@ pub fn published_proofs(engine: Engine, depth: Depth) -> Row {
         if depth == Depth::Full {
             let lenient = verify::verify(Lenient, group, &question(&record), &Limits::default());
             row.case(lenient.is_ok(), || format!("record {i}, lenient: {lenient:?}"));
-            // The proof survives reading and writing, with and without its result.
+            // The proof survives a round trip, with and without its result.
             let again = compact_and_back(group, &record);
             row.case(again == Ok(true), || format!("record {i}, compact: {again:?}"));
         }
@@ -148,7 +148,7 @@ pub fn plain_squarings(depth: Depth) -> Row {
     row
 }
 
-/// Chains proved here: the proof is that of [`spec::prove`] and verifies, or has chiavdf's bytes.
+/// Chains proved here: the proof equals that of [`spec::prove`] and verifies, or has chiavdf's bytes.
 #[must_use]
 pub fn proving(engine: Engine, depth: Depth) -> Row {
     let mut row = Row::new("proofs made here", engine.name());
@@ -236,7 +236,7 @@ fn back<M: Mode>(mode: M, d: &Discriminant, x: &Form) -> bool {
     Form::from_bytes(mode, d, &x.to_bytes(d)).as_ref() == Ok(x)
 }
 
-/// [`all_on`] this CPU, with nothing masked.
+/// [`all_on`] this CPU, with no feature masked.
 #[must_use]
 pub fn all(depth: Depth) -> Vec<Row> {
     all_on(&Cpu::detect(), depth)

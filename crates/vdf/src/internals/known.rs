@@ -29,7 +29,7 @@ pub struct Record {
     pub depth: u64,
 }
 
-/// Bytes from hexadecimal digits; nothing if there is anything else between them.
+/// Bytes from hexadecimal digits; `None` for any other text.
 #[must_use]
 pub fn bytes(hex: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u8>> = hex.chars().map(|c| c.to_digit(16).map(|d| d as u8)).collect();
@@ -63,7 +63,7 @@ pub fn records() -> impl Iterator<Item = Record> {
 /// A number from hexadecimal digits with a sign in front.
 ///
 /// # Panics
-/// If there is anything else in it: it is for constants.
+/// If the text is anything else: it is for constants.
 #[must_use]
 pub fn number(hex: &str) -> Int<LIMBS> {
     let (negative, digits) = hex.strip_prefix('-').map_or((false, hex), |digits| (true, digits));
@@ -77,7 +77,7 @@ pub const SQUARINGS_D: &str = "-c8fd905ec4869c162aa4fde5f2630fd51a44784a380aaff3
      d415c9cd4e5e600e574204eec5a39884cfc9fe40f1f6c68b533b5c5721512c8924cb8792668a2e5eab823c27c5dc8509\
      b37455a314514fa25a82584bc764500518cf9e43931151c41d824a2ba1f3e0897";
 
-/// a and b of the reduced form after so many squarings of the generator.
+/// Numbers of squarings of the generator, with a and b of the reduced form after them.
 pub const SQUARINGS: [(u64, &str, &str); 3] = [
     (
         1_000,
@@ -150,7 +150,7 @@ pub const MILLION: (&str, &str) = (
      aa5d6fe09a330200",
 );
 
-/// Challenge of 512 bits and start of a chain of 90,909 squarings that overflowed an approximation of chiavdf's once.
+/// Challenge of 512 bits and start of a chain of 90,909 squarings that once overflowed an approximation in chiavdf.
 pub const OVERFLOWED: (&str, &str) = (
     "a6c42558174fb1eedc64",
     "0300aca4849458af5c557710c80f21519f196907764d2d55c9b70581a90d49ca7b3201ad6a9da836429e6592c200e965\

@@ -4,7 +4,7 @@
 use super::montgomery::{Montgomery, fixed};
 use crate::form::num::Num;
 
-/// Calls a function of the modulus's length with the arithmetic for it.
+/// Calls a function with the arithmetic for the modulus's length.
 macro_rules! by_length {
     ($n:expr, $test:ident) => {
         match $n.len() {
@@ -91,8 +91,8 @@ fn remainder(n: &Num, by: u64) -> u64 {
         .fold(0u64, |rest, &limb| ((u128::from(rest) << 64 | u128::from(limb)) % u128::from(by)) as u64)
 }
 
-/// With k = (n + 1) / 2, V(2k) for P and Q is Q^k times V(k) for P^2 / Q - 2 and 1: the sequence needs no powers of Q,
-/// and their own sequence takes squares only.
+/// With k = (n + 1) / 2, V(2k) for P and Q is Q^k times V(k) for P^2 / Q - 2 and 1. That sequence needs no powers of Q,
+/// and Q^k itself takes only squares.
 #[inline(always)]
 fn lucas_in<const N: usize>(field: &Montgomery<N>, n: &Num) -> bool {
     let found =

@@ -169,7 +169,7 @@ impl<const N: usize> Montgomery<N> {
             let last = N.min(column + 1);
             sum.add_products(&x[first..last], &y[column + 1 - last..column + 1 - first]);
         }
-        // A sum of its own, so that two chains of carries run side by side.
+        // A separate sum, so that two carry chains run side by side.
         let (last, mut multiples) = (N.min(column), Sum(0, 0, 0));
         multiples.add_products(&factors[first..last], &self.n[column + 1 - last..column + 1 - first]);
         sum.add(multiples.0, multiples.1, multiples.2);

@@ -1,8 +1,8 @@
-//! Small primes by which candidates are divided before they are tested.
+//! Trial division of candidates by small primes.
 //!
 //! A number is reduced modulo a product of small primes by one sum over its digits, each times the digit's weight
-//! modulo the product; digits may have 64 bits or 52. Whether a prime divides the remainder is one multiplication by
-//! the prime's inverse modulo a power of 2: only its multiples come out small.
+//! modulo the product; digits have 64 or 52 bits. One multiplication by a prime's inverse modulo a power of 2 then tells
+//! whether the prime divides the remainder: only its multiples give small results.
 #![forbid(unsafe_code)]
 
 use alloc::boxed::Box;
@@ -10,7 +10,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use once_cell::race::OnceBox;
 
-/// Products are shorter than their digits by so many bits, so that sums of digits and weights have room above them.
+/// Bits by which products are shorter than digits, so that sums of digits and weights have room above them.
 const fn product_bits(digit: u32) -> u32 {
     if digit == 64 { 58 } else { digit - 2 }
 }
@@ -97,8 +97,8 @@ impl Sieve {
         Sieve { products, first }
     }
 
-    /// Sieves for digits of 64 bits and numbers of so many; they are made when first asked for. Numbers must be above
-    /// 2^16, so that none is a small prime itself.
+    /// Sieves for digits of 64 bits and numbers of `bits` bits, made on first use. Numbers must be above 2^16, so that
+    /// none is a small prime itself.
     pub(crate) fn words(bits: usize) -> &'static Sieve {
         static SIEVES: [OnceBox<Sieve>; 5] = [const { OnceBox::new() }; 5];
         Sieve::of(&SIEVES, 64, [1 << 11, 1 << 13, 1 << 15, 1 << 16, 1 << 16], bits)

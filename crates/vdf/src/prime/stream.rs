@@ -5,12 +5,12 @@ use alloc::vec::Vec;
 
 use sha2::{Digest, Sha256};
 
-/// Bytes of the sprout's end that are hashed anew for every value; whole blocks of SHA-256 before them are hashed once.
+/// Bytes at the sprout's end that are hashed for every value; whole blocks of SHA-256 before them are hashed once.
 const COUNTER: usize = 8;
 const BLOCK: usize = 64;
 
-/// Numbers of so many bits from SHA-256 of a sprout that counts up, as one number with its highest byte first, before
-/// every hash and on from candidate to candidate.
+/// Numbers of `bits` bits from SHA-256 of a sprout. The sprout counts up before every hash, from candidate to candidate,
+/// as one number with its highest byte first.
 pub(super) struct Stream {
     sprout: Vec<u8>,
     /// Bytes of the sprout in `state`.

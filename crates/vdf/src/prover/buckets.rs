@@ -1,7 +1,7 @@
 //! The proof of a segment: kept forms are sorted into buckets by the digits of 2^T / B, by several threads.
 //!
-//! A pass has one bucket for each absolute value of a digit; a form whose digit is negative goes there inverted. Each
-//! thread owns a range of buckets and reads all digits, so no bucket is filled twice and no lock is needed.
+//! A pass has one bucket for each absolute value of a digit; a form with a negative digit is inverted. Each thread owns
+//! a range of buckets and reads all digits, so no bucket is filled twice and no lock is needed.
 #![forbid(unsafe_code)]
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use crate::proof::Challenge;
 pub(crate) struct Meter {
     /// Products done.
     pub(crate) done: AtomicU64,
-    /// Set to stop; the proof is then not made.
+    /// Set to stop; no proof is made then.
     pub(crate) stop: AtomicBool,
 }
 
@@ -28,7 +28,7 @@ impl Meter {
     }
 }
 
-/// Products that a proof takes, about.
+/// The approximate number of products of a proof.
 pub(crate) fn products(part: &Part) -> u64 {
     let Parameters { k, l } = part.parameters;
     part.length / u64::from(k) + u64::from(l) * (1 << k)
@@ -131,7 +131,7 @@ fn fill(
         }
     }
     // Every bucket is multiplied into a running product from the highest down, and the running products together hold
-    // the bucket of `low` + i just i times.
+    // the bucket of `low` + i exactly i times.
     let (mut running, mut out) = (None::<Form>, None::<Form>);
     for bucket in buckets.iter().rev() {
         if let Some(form) = bucket {

@@ -46,7 +46,7 @@ pub enum CheckpointError {
     NotACheckpoint,
     /// It was written by a later version.
     Version {
-        /// The version it names.
+        /// The version in the file.
         got: u32,
     },
     /// It belongs to another computation.
@@ -86,12 +86,12 @@ pub enum Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Difference::Purpose => "it is for a proof where a result is wanted, or the other way round",
-            Difference::Discriminant => "the discriminant is another",
-            Difference::Input => "the input is another",
-            Difference::Iterations => "the number of squarings is another",
-            Difference::Segments => "the segments are others",
-            Difference::Claims => "the chain or the results to be proved are others",
+            Difference::Purpose => "it is for a proof, not an evaluation, or the other way round",
+            Difference::Discriminant => "the discriminant differs",
+            Difference::Input => "the input differs",
+            Difference::Iterations => "the number of squarings differs",
+            Difference::Segments => "the segments differ",
+            Difference::Claims => "the chain or the results to be proved differ",
         })
     }
 }
@@ -106,7 +106,7 @@ impl fmt::Display for CheckpointError {
                 write!(f, "it has version {got}; this program reads {VERSION}")
             }
             CheckpointError::Foreign(what) => write!(f, "it belongs to another computation: {what}"),
-            CheckpointError::Damaged { at } => write!(f, "its bytes from {at} on are not what was written"),
+            CheckpointError::Damaged { at } => write!(f, "its bytes from {at} on have been changed"),
             CheckpointError::Form { at, why } => write!(f, "in the record at byte {at}: {why}"),
         }
     }
@@ -128,7 +128,7 @@ impl From<io::Error> for CheckpointError {
     }
 }
 
-/// The hash of everything before a record, which each record's checks begin with: records cannot be left out, moved or
+/// The hash of everything before a record. Each record's checks begin with it, so records cannot be left out, moved or
 /// taken from another file.
 #[derive(Clone, Debug)]
 struct Link([u8; 32]);
@@ -157,9 +157,9 @@ impl Link {
 /// A segment with data in a checkpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
-    /// PackedForms forms; none if it is proved.
+    /// The kept forms; none if it is proved.
     pub(crate) kept: PackedForms,
-    /// Its squarings that are done.
+    /// Its squarings done so far.
     pub(crate) at: u64,
     /// The form reached.
     pub(crate) form: Form,
@@ -170,7 +170,7 @@ pub(crate) struct Known {
 /// The content of a checkpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
-    /// The computation's segments, with its first parameters. One, with unused parameters, if nothing is to be proved.
+    /// The computation's segments, with its first parameters. An evaluation has one, with unused parameters.
     pub(crate) parts: Vec<Part>,
     /// The data of the first of them.
     pub(crate) known: Vec<Known>,
@@ -179,7 +179,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// A beginning.
+    /// The state before the first record.
     pub(crate) fn new(parts: Vec<Part>) -> State {
         State { parts, known: Vec::new(), slow: 0 }
     }
@@ -220,13 +220,13 @@ pub(crate) fn lock(file: &File) -> Result<(), CheckpointError> {
     match file.try_lock() {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(CheckpointError::Busy),
-        // A file system without locks.
+        // The file system has no locks.
         Err(TryLockError::Error(e)) if e.kind() == io::ErrorKind::Unsupported => Ok(()),
         Err(TryLockError::Error(e)) => Err(e.into()),
     }
 }
 
-/// Makes the name survive a loss of power, where directories can be opened.
+/// Makes the file's name survive a loss of power, where directories can be opened.
 pub(crate) fn sync_name(path: &Path) {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if let (false, Ok(folder)) = (cfg!(test), File::open(folder)) {

@@ -32,7 +32,7 @@ impl Division {
             self.rest[i] = self.rest[i] << k | self.rest[i - 1] >> (64 - k);
         }
         self.rest[0] <<= k;
-        // 64 bits by 44: at most 1 too small, as the quotient has 20 bits.
+        // 64 bits by 44: at most 1 too small, since the quotient has 20 bits.
         let mut quotient = (self.rest[3] >> 28 | self.rest[4] << 36) / self.above;
         let (mut carry, mut borrow) = (0, false);
         for i in 0..LIMBS {
@@ -66,7 +66,7 @@ impl Division {
         self.less(&twice).is_some()
     }
 
-    /// Passes over digits: multiplies the rest by `factor`.
+    /// Skips digits: multiplies the rest by `factor`.
     fn skip(&mut self, factor: &Num, b: &Num) {
         let rest = Num::from_limbs(false, &self.rest).mul(factor).div_rem(b).1;
         self.rest = [0; LIMBS];
@@ -74,12 +74,12 @@ impl Division {
     }
 }
 
-/// Every l-th digit of the quotient of 2^T by B to the base 2^k, those at `pass`, `pass` + l and so on; the result's
-/// first belongs to the lowest place. Digits lie between -2^(k-1) and 2^(k-1). B has [`B_BITS`] bits.
+/// Every l-th digit, to the base 2^k, of the quotient of 2^T by B: those at `pass`, `pass` + l and so on, from the lowest
+/// place up. Digits lie between -2^(k-1) and 2^(k-1). B has [`B_BITS`] bits.
 pub(crate) fn of_pass(iterations: u64, parameters: Parameters, pass: u32, b: &Challenge) -> Vec<i32> {
     let Parameters { k, l } = parameters;
     debug_assert!((1..=20).contains(&k) && b.0.bits() == B_BITS);
-    // Places 0 to iterations / k; the highest has only the carry into it, which is 0 since B is longer.
+    // Places 0 to iterations / k; the highest has only a carry, which is 0 since B is longer.
     let places = iterations / u64::from(k);
     if places <= u64::from(pass) {
         return Vec::new();
@@ -109,7 +109,7 @@ pub(crate) fn of_pass(iterations: u64, parameters: Parameters, pass: u32, b: &Ch
 mod tests {
     use super::*;
 
-    /// Digits of all passes together, weighted, against the quotient by long division of whole numbers.
+    /// The weighted digits of all passes together, against the quotient by long division of whole numbers.
     #[test]
     fn digits_make_up_the_quotient() {
         for (seed, iterations, k, l) in [

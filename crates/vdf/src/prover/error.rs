@@ -17,7 +17,7 @@ pub enum ProverError {
     Segments,
     /// The form does not have the discriminant, or the chain lost it on the way.
     Chain(ChainError),
-    /// The observer stopped it.
+    /// The observer stopped the computation.
     Cancelled {
         /// Squarings done until then.
         after: u64,
@@ -26,10 +26,10 @@ pub enum ProverError {
     Wrong {
         /// The segment, counted from 0.
         segment: usize,
-        /// What verification says.
+        /// Why verification failed.
         why: Refused,
     },
-    /// The checkpoint cannot be used, or not be written.
+    /// The checkpoint cannot be used or written.
     Checkpoint(CheckpointError),
     /// The operating system refused a thread.
     Thread(std::io::Error),

@@ -58,7 +58,7 @@ pub(crate) fn parts(task: &Task, memory: usize) -> Result<Vec<Part>, ProverError
 pub(crate) fn choose(iterations: u64, most: usize) -> Parameters {
     let mut best = (u128::MAX, Parameters { k: 1, l: MOST_L });
     for k in 1..=MOST_K {
-        // A bucket takes about as much as eight packed forms; all of them together no more than the forms.
+        // A bucket takes about as much as eight packed forms; all buckets together take no more than the forms.
         if k > 1 && 8 << (k - 1) > most {
             break;
         }
@@ -74,7 +74,7 @@ pub(crate) fn choose(iterations: u64, most: usize) -> Parameters {
 }
 
 /// The lengths of the segments before the last that a chain of T squarings is proved in: pieces of 2^16, 2^18, 2^20 ...
-/// squarings, the longest that fit first, at most `most` of them; what remains is the last segment.
+/// squarings, the longest that fit first, at most `most` of them; the rest is the last segment.
 #[must_use]
 pub fn chia_segments(iterations: u64, most: usize) -> Vec<u64> {
     let mut out = Vec::new();

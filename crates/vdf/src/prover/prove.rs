@@ -34,7 +34,7 @@ struct Run<'a, 'b> {
     meter: &'a Meter,
     writer: Option<Writer>,
     proving: bool,
-    /// Squarings taken over.
+    /// Squarings resumed from the checkpoint.
     resumed: u64,
     done: u64,
     slow: u64,
@@ -43,7 +43,7 @@ struct Run<'a, 'b> {
 
 /// Squares x.
 ///
-/// The observer is called several times a second and says whether to go on. With a checkpoint, its squarings are not
+/// The observer is called several times a second and returns whether to go on. A checkpoint's squarings are not
 /// repeated, and stopping loses nothing.
 ///
 /// # Errors
@@ -71,8 +71,8 @@ pub fn evaluate(
 
 /// Squares x, proves every segment, and verifies the proofs.
 ///
-/// The observer is called several times a second, always on the caller's thread, and says whether to continue. A
-/// checkpoint is used as by [`evaluate`]; it holds what the proof needs, and the proofs of finished segments.
+/// The observer is called several times a second, always on the caller's thread, and returns whether to continue. A
+/// checkpoint works as in [`evaluate`]; it also holds the kept forms, and the proofs of finished segments.
 ///
 /// # Errors
 /// As [`evaluate`], segments that do not fit the squarings, or a wrong proof.
@@ -181,7 +181,7 @@ impl<'a, 'b> Run<'a, 'b> {
         }
     }
 
-    /// The proving thread is gone: its last answer says why.
+    /// The proving thread is gone: its last answer has the reason.
     fn lost(&mut self, answers: &Receiver<Answer>) -> Result<(), ProverError> {
         while let Ok(answer) = answers.try_recv() {
             self.take(answer)?;
@@ -306,7 +306,7 @@ impl<'a, 'b> Run<'a, 'b> {
         }
         for index in 0..=last {
             if let Some(pi) = state.known.get_mut(index).and_then(|known| known.proof.take()) {
-                // Proved before: verified again, since the file is not trusted.
+                // Already proved: verified again, since the file is not trusted.
                 let work = self.square(&mut chain, index, state, &answers)?;
                 let b = Challenge::of(group, &work.x, &work.y);
                 let taken = Finished { index, b, pi, y: work.y.clone(), verifying: 0.0 };

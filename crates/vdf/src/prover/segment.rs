@@ -41,7 +41,7 @@ impl Squared {
         self.answer_between(group, threads, meter, &|| ())
     }
 
-    /// The same; every thread calls `pause` now and then.
+    /// The same; every thread calls `pause` at intervals.
     pub(crate) fn answer_between(
         &self,
         group: Group<'_>,

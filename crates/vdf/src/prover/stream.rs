@@ -2,9 +2,9 @@
 //!
 //! One thread squares. Others prove segments of 2^16, 2^18, 2^20 ... squarings as soon as they are squared. Each length
 //! tiles the chain from its beginning, and the shortest and earliest come first, as in chiavdf. A proof for n squarings
-//! has the longest segments that are proved by then, shorter ones after them, and one last segment for the rest of n
-//! modulo 2^16, proved on request. It waits until it needs at most as many segments as Chia allows. The smallest
-//! request comes first, with all its missing segments.
+//! has the longest segments proved by then, shorter ones after them, and one last segment for n modulo 2^16, proved on
+//! request. It waits until it needs no more segments than Chia allows. The smallest request comes first, with all its
+//! missing segments.
 #![forbid(unsafe_code)]
 
 mod prove;
@@ -67,9 +67,9 @@ impl Scheme {
 pub struct StreamProgress {
     /// Squarings done.
     pub squared: u64,
-    /// Squarings among them by the general code.
+    /// Those done by the general code.
     pub slow: u64,
-    /// Squarings from the beginning that are proved in segments without a gap.
+    /// Squarings from the beginning that segments prove without a gap.
     pub proved: u64,
     /// Requests that have no answer yet.
     pub waiting: usize,
@@ -87,11 +87,11 @@ enum Tail {
     Ahead,
     /// Its kept forms.
     Ready(PackedForms),
-    /// It was squared before it was asked for.
+    /// It was squared before it was requested.
     Passed,
-    /// Somebody proves it.
+    /// A thread is proving it.
     Taken,
-    /// Its proof and its end; nothing is to be proved if it is empty.
+    /// Its proof and its end; an empty segment has no proof.
     Done(Box<(Option<Segment>, Form)>),
 }
 
@@ -122,7 +122,7 @@ impl From<Failure> for ProverError {
 struct Inner {
     squared: u64,
     slow: u64,
-    /// The form after every shortest segment, packed, from the beginning's on.
+    /// The form after every shortest segment, packed, from the chain's start on.
     ends: Vec<Vec<u64>>,
     /// For each length, segments that wait.
     pending: Vec<VecDeque<Pending>>,
@@ -195,7 +195,7 @@ impl Stream {
     /// [`Stream::start`] with other segments.
     ///
     /// # Errors
-    /// As [`Stream::start`], and [`ProverError::Segments`] for a scheme that is not possible.
+    /// As [`Stream::start`], and [`ProverError::Segments`] for an impossible scheme.
     pub fn with_scheme(
         d: &Discriminant,
         x: &Form,
@@ -248,17 +248,17 @@ impl Stream {
 
     fn spawn(&mut self, name: &str, task: impl FnOnce(&Shared) + Send + 'static) -> Result<(), ProverError> {
         let shared = Arc::clone(&self.shared);
-        // On an error the stream is dropped, which ends the threads that there are.
+        // On an error the stream is dropped, which ends the threads started so far.
         let thread = Builder::new().name(name.to_owned()).spawn(move || task(&shared));
         self.threads.push(thread.map_err(ProverError::Thread)?);
         Ok(())
     }
 
-    /// Requests a proof of so many squarings from the beginning, done or not. Each request has its own answer. The
+    /// Requests a proof of `iterations` squarings from the beginning, done or not. Each request has its own answer. The
     /// smallest waiting request is served first.
     ///
     /// # Errors
-    /// [`ProverError::NoIterations`], or what the stream ended with.
+    /// [`ProverError::NoIterations`], or the error that ended the stream.
     pub fn request(&self, iterations: u64) -> Result<(), ProverError> {
         if iterations == 0 {
             return Err(ProverError::NoIterations);
@@ -280,7 +280,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Withdraws a request for so many squarings, if one waits. A proof that is ready is still returned.
+    /// Withdraws a waiting request for `iterations` squarings, if any. A proof that is ready is still returned.
     pub fn withdraw(&self, iterations: u64) {
         let mut inner = self.shared.lock();
         let at = inner.requests.iter().position(|request| request.iterations == iterations);
@@ -295,7 +295,7 @@ impl Stream {
     /// The next proof, with its squarings; `None` if there is none in time.
     ///
     /// # Errors
-    /// What the stream ended with: a corrupted chain, or a proof that did not verify.
+    /// The error that ended the stream: a corrupted chain, or a proof that did not verify.
     pub fn receive(&self, timeout: Duration) -> Result<Option<(u64, Proof)>, ProverError> {
         let end = Instant::now() + timeout;
         let mut inner = self.shared.lock();
@@ -314,7 +314,7 @@ impl Stream {
         }
     }
 
-    /// Its progress.
+    /// The stream's progress.
     #[must_use]
     pub fn progress(&self) -> StreamProgress {
         let inner = self.shared.lock();

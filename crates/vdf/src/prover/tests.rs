@@ -116,7 +116,7 @@ fn a_flipped_bit_raises_the_alarm() {
             let Some(ProverError::Chain(ChainError::Corrupted { good })) = outcome else {
                 panic!("{at}: {outcome:?}");
             };
-            // `evaluate` takes its steps together, so the flip may come later than requested.
+            // `evaluate` squares many steps at a time, so the flip may come later than requested.
             assert!(good <= 3000, "{good}");
         }
     }

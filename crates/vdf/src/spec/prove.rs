@@ -9,7 +9,7 @@ use crate::form::num::Num;
 use crate::proof::{Challenge, Proof, Segment};
 use crate::prover::{ProverError, Task};
 
-/// What [`prove`](crate::prove) must give.
+/// The proof that [`prove`](crate::prove) must return.
 ///
 /// # Errors
 /// No squarings, segments that do not fit them, or a form of another discriminant.

@@ -15,7 +15,7 @@ use lanework_vdf::prover::Options;
 use lanework_vdf::{Discriminant, Lenient, Limits, Question, number, verify};
 use rustix::net::sockopt;
 
-/// Longer than any loaded machine takes to send.
+/// Longer than the slowest machine takes to send.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 fn options() -> Options<'static> {
@@ -44,7 +44,7 @@ pub(crate) fn meet<T: Send>(
                 sent.push(iterations);
             }
         });
-        // A timelord that vanished is noticed.
+        // The worker notices a timelord that vanished.
         assert_eq!(sockopt::socket_keepalive(&connection), Ok(true));
         assert_eq!(sockopt::tcp_keepidle(&connection), Ok(Duration::from_secs(60)));
         assert_eq!(sockopt::tcp_keepintvl(&connection), Ok(Duration::from_secs(15)));

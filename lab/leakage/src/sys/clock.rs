@@ -2,11 +2,11 @@
 
 use core::arch::x86_64::{__rdtscp, _mm_lfence};
 
-/// Ticks of the counter: after all that stands before it is done, and before anything that stands behind it begins.
+/// Ticks of the counter, read after everything before it is done and before anything after it begins.
 #[inline(always)]
 pub(crate) fn ticks() -> u64 {
     let mut core = 0;
-    // SAFETY: both are of every processor that this crate's users run on: rdtscp came in 2006 and 2008, the fence with SSE2;
+    // SAFETY: every processor that this crate's users run on has both: rdtscp came in 2006 and 2008, the fence with SSE2.
     // `core` is this function's own.
     unsafe {
         let ticks = __rdtscp(&raw mut core);

@@ -14,8 +14,8 @@ pub struct Region {
     pub bytes: Vec<u8>,
 }
 
-/// Runs a program, and reads all memory that it could write to when it is about to end: nothing is unmapped by then. How it
-/// ended comes with it.
+/// Runs a program, and reads all memory that it could write to when it is about to end: nothing is unmapped by then. Also
+/// returns how it ended.
 ///
 /// # Errors
 /// Where the system forbids `ptrace`, or the program does not start.
@@ -30,10 +30,10 @@ pub fn at_exit(command: &mut Command) -> Result<(Vec<Region>, ExitStatus)> {
     // SAFETY: between `fork` and `exec` the closure makes one system call, and allocates only where that fails.
     let mut child = unsafe { command.pre_exec(offer) }.spawn()?;
     let pid = child.id() as i32;
-    // It stands still before its first instruction.
+    // It stops before its first instruction.
     stopped(pid)?;
     let options = libc::PTRACE_O_TRACEEXIT | libc::PTRACE_O_EXITKILL;
-    // SAFETY: a child of this thread that stands still; the request writes no memory here.
+    // SAFETY: the child of this thread is stopped; the request writes no memory here.
     if unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, options) } != 0 {
         return Err(Error::last_os_error());
     }
@@ -47,7 +47,7 @@ pub fn at_exit(command: &mut Command) -> Result<(Vec<Region>, ExitStatus)> {
         if status >> 16 == libc::PTRACE_EVENT_EXIT {
             break;
         }
-        // A signal on its way to it.
+        // Pass on the signal that stopped it.
         signal = libc::WSTOPSIG(status);
     }
     let regions = regions(pid)?;
@@ -56,7 +56,7 @@ pub fn at_exit(command: &mut Command) -> Result<(Vec<Region>, ExitStatus)> {
     Ok((regions, child.wait()?))
 }
 
-/// Waits until a child stands still.
+/// Waits until a child stops.
 fn stopped(pid: i32) -> Result<i32> {
     let mut status = 0;
     loop {

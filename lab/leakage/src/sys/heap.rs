@@ -11,7 +11,7 @@ unsafe extern "C" {
 
 const BLOCKS: usize = 4096;
 const NONE: usize = usize::MAX;
-/// What memory holds that the watched thread has not written.
+/// The content of memory that the watched thread has not written.
 const FRESH: u8 = 0xa5;
 
 /// The thread that is watched, or 0.
@@ -41,7 +41,7 @@ fn remember(block: *mut u8, length: usize) {
     LOST_COUNT.fetch_add(1, SeqCst);
 }
 
-// SAFETY: memory comes from and goes to the system's allocator; what happens besides reads live blocks only and does not
+// SAFETY: memory comes from and goes to the system's allocator; all else touches live blocks only and does not
 // allocate.
 unsafe impl GlobalAlloc for Watching {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -101,8 +101,8 @@ pub(crate) fn in_freed() -> Option<usize> {
     Some(FOUND.load(SeqCst)).filter(|&kind| kind != NONE)
 }
 
-/// The kind of secret that a block holds which the watched thread has allocated and not freed. The thread must stand
-/// still meanwhile.
+/// The kind of secret in a block that the watched thread has allocated and not freed. The thread must stand still
+/// meanwhile.
 pub(crate) fn in_live(needles: &Needles) -> Option<usize> {
     assert_eq!(LOST_COUNT.load(SeqCst), 0, "more blocks than the table has room for");
     ADDRESS.iter().zip(&LENGTH).find_map(|(address, length)| {

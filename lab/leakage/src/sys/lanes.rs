@@ -1,4 +1,4 @@
-//! Planted leaks that need memory by pointers or a processor with wide lanes, behind a question whether it has them.
+//! Planted leaks that need raw pointers or a processor with wide lanes, behind a check that it has them.
 
 use core::arch::x86_64::{
     __m512i, _mm512_and_si512, _mm512_i32gather_epi32, _mm512_i32scatter_epi32, _mm512_mask_blend_epi8,
@@ -16,7 +16,7 @@ macro_rules! on_avx2 {
     ($($name:ident)*) => {$(
         pub(crate) fn $name(secret: &[u8]) {
             if std::is_x86_feature_detected!("avx2") {
-                // SAFETY: just asked.
+                // SAFETY: just checked.
                 unsafe { plants::$name(secret) }
             }
         }
@@ -41,7 +41,7 @@ macro_rules! on_avx512 {
 
         pub(crate) fn $run(secret: &[u8]) {
             if has_avx512() {
-                // SAFETY: just asked.
+                // SAFETY: just checked.
                 unsafe { $name(secret) }
             }
         }

@@ -1,4 +1,4 @@
-//! Requests to valgrind. Without it each is a few rotations that change nothing, and answers 0.
+//! Requests to valgrind. Without it each is a few rotations that change nothing, and returns 0.
 
 #[cfg(not(miri))]
 use core::arch::asm;
@@ -17,14 +17,14 @@ pub(crate) fn request(_: u64, _: u64, _: u64, _: u64) -> u64 {
     0
 }
 
-/// Asks valgrind, which takes the arguments as the request's number says: lengths and addresses of live bytes.
+/// Sends valgrind a request, whose number says what the arguments are: lengths and addresses of live bytes.
 #[cfg(not(miri))]
 pub(crate) fn request(number: u64, a: u64, b: u64, c: u64) -> u64 {
     let arguments = [number, a, b, c, 0, 0];
     let mut answer = 0;
     // SAFETY: the rotations of rdi add up to 128 bits and the exchange is of a register with itself, so that all
     // registers but rdx keep their values, and rdx is declared. Valgrind, if it is there, reads the six words at rax and
-    // writes what the callers below hand it for writing; memory and flags count as changed.
+    // writes what the callers pass for writing; memory and flags count as changed.
     unsafe {
         asm!(
             "rol rdi, 3", "rol rdi, 13", "rol rdi, 61", "rol rdi, 51", "xchg rbx, rbx",

@@ -1,5 +1,5 @@
-//! Runs an operation on a thread of its own and looks at everything it leaves: stack and thread-local memory, freed and
-//! live heap, vector registers. The thread stands still in a loop without calls while it is looked at.
+//! Runs an operation on a thread of its own and searches everything it leaves: stack and thread-local memory, freed and
+//! live heap, vector registers. Meanwhile the thread stands still in a loop without calls.
 
 use std::arch::asm;
 use std::cell::UnsafeCell;
@@ -115,7 +115,7 @@ fn wait_for(stage: usize) {
     }
 }
 
-/// Leaves the loops of the prober if the operation panics.
+/// Ends the loops of the prober if the operation panics.
 struct Panicked;
 
 impl Drop for Panicked {

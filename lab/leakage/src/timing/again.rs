@@ -1,4 +1,4 @@
-//! A series in a process of its own: what it is asked, and what it answers.
+//! A series in a process of its own: the request and the answer.
 #![forbid(unsafe_code)]
 
 use std::fmt::Write as _;
@@ -8,10 +8,10 @@ use super::measure::{Dice, Watched, planted};
 use super::{Largest, Which};
 use crate::evidence::Subject;
 
-/// What a process is asked for that does a series again.
+/// A request to repeat a series in another process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Again {
-    /// The operation's path, or the name of a planted leak behind [`Again::PLANTED`].
+    /// The operation's path, or the name of a planted leak after [`Again::PLANTED`].
     pub what: String,
     /// Its backend, or the planted leak's tier.
     pub backend: String,
@@ -19,18 +19,18 @@ pub struct Again {
     pub samples: u64,
     /// Time after which it ends.
     pub time: Duration,
-    /// Turns of the loop that is planted behind the operation; 0 for none.
+    /// Turns of the loop that is planted after the operation; 0 for none.
     pub turns: u32,
-    /// What classes and cases are drawn with.
+    /// The seed that classes and cases are drawn with.
     pub seed: u64,
 }
 
 impl Again {
-    /// What stands before the name of a planted leak.
+    /// The prefix of a planted leak's name.
     pub const PLANTED: &str = "planted/";
 }
 
-/// How a line names its test.
+/// The name of a test in its line.
 fn name(which: Which) -> String {
     match which {
         Which::All => "all".to_owned(),
@@ -39,10 +39,10 @@ fn name(which: Which) -> String {
     }
 }
 
-/// Does the series, and says what each of its tests gave: one line for each, which [`told`] reads. `find` gives the operation.
+/// Runs the series, and returns the results of its tests: one line for each, which [`told`] reads. `find` gives the operation.
 ///
 /// # Errors
-/// In words, where there is no such operation or planted leak.
+/// A message, where there is no such operation or planted leak, or it has too few cases.
 pub fn series(again: &Again, find: impl FnOnce() -> Option<Subject>) -> Result<String, String> {
     let subject = match again.what.strip_prefix(Again::PLANTED) {
         Some(name) => planted(&again.backend, name),
@@ -57,16 +57,16 @@ pub fn series(again: &Again, find: impl FnOnce() -> Option<Subject>) -> Result<S
     let mut text = String::new();
     for Largest { which, t, relative } in series.tests() {
         let name = name(which);
-        // Shortest decimals that give the same number again, infinities among them.
+        // The shortest decimals that parse to the same number, including infinities.
         let _ = writeln!(text, "{name} {t:?} {relative:?}");
     }
     Ok(text)
 }
 
-/// Reads what [`series`] said.
+/// Reads what [`series`] returned.
 ///
 /// # Errors
-/// In words, where that is not every test once, in order.
+/// A message, where that is not every test once, in order.
 pub fn told(text: &str) -> Result<Vec<Largest>, String> {
     let mut lines = text.lines();
     let read = |which: Which, line: Option<&str>| {
@@ -76,13 +76,13 @@ pub fn told(text: &str) -> Result<Vec<Largest>, String> {
             ([first, _, _], Some(Ok(t)), Some(Ok(relative))) if *first == name && !f64::is_nan(t) => {
                 Ok(Largest { which, t, relative })
             }
-            _ => Err(format!("the series said {line:?} of the test {name}")),
+            _ => Err(format!("the series printed {line:?} for the test {name}")),
         }
     };
     let tests = Which::each().map(|which| read(which, lines.next())).collect::<Result<Vec<_>, _>>()?;
     match lines.next() {
         None => Ok(tests),
-        Some(more) => Err(format!("the series said {more:?} behind its tests")),
+        Some(more) => Err(format!("the series printed {more:?} after its tests")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Timing a subject: what is done between two looks at the clock, and how often.
+//! Timing a subject: what runs between two readings of the clock, and how often.
 #![forbid(unsafe_code)]
 
 use std::time::{Duration, Instant};
@@ -12,20 +12,20 @@ use crate::sys::clock::ticks;
 /// How many samples are taken.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Of operations shorter than [`Effort::SHORT`].
+    /// Samples of an operation shorter than [`Effort::SHORT`].
     pub samples: u64,
-    /// Time for one series of a longer operation: as many samples as it gives.
+    /// Time for one series of a longer operation, with as many samples as it gives.
     pub time: Duration,
-    /// Time after which a series of a short operation ends, be its samples complete or not: preparing a case may take far longer than
-    /// what is timed.
+    /// Time after which a series of a short operation ends even if it is incomplete: preparing a case may take far longer than
+    /// the timed operation.
     pub patience: Duration,
 }
 
 impl Effort {
-    /// What counts as short.
+    /// A shorter operation counts as short.
     pub const SHORT: Duration = Duration::from_micros(50);
 
-    /// So much time for every series, those of short operations too.
+    /// This much time for every series, those of short operations too.
     #[must_use]
     pub fn within(time: Duration) -> Effort {
         Effort { time, patience: time, ..Effort::default() }
@@ -36,7 +36,7 @@ impl Effort {
         if one < Effort::SHORT { (self.samples, self.patience) } else { (u64::MAX, self.time) }
     }
 
-    /// A tenth of it.
+    /// A tenth of the effort.
     fn less(&self) -> Effort {
         Effort { samples: self.samples / 10, time: self.time / 10, patience: self.patience / 10 }
     }
@@ -51,7 +51,7 @@ impl Default for Effort {
 /// Samples that set the crops.
 const FIRST: usize = 2000;
 
-/// Fewer say nothing.
+/// Fewer samples say nothing.
 const FEWEST: u64 = 2000;
 
 /// Random numbers that decide on classes and cases; fixed seeds would let an effect of the order repeat.
@@ -69,15 +69,15 @@ impl Dice {
     }
 }
 
-/// What is timed: a case's preparation, and the operation.
+/// What is timed: the operation, and a planted loop if any.
 pub(super) struct Watched<'a> {
     subject: &'a Subject,
-    /// Turns of a loop planted behind the operation, for every bit that is set in the secret's first byte.
+    /// Turns of a loop planted after the operation, for every bit that is set in the secret's first byte.
     turns: u32,
 }
 
 impl Watched<'_> {
-    /// A subject, with a loop behind it of as many turns for each bit of the first byte of the secret.
+    /// A subject, with a loop after it of this many turns for each bit set in the secret's first byte.
     pub(super) fn of(subject: &Subject, turns: u32) -> Watched<'_> {
         Watched { subject, turns }
     }
@@ -100,7 +100,7 @@ impl Watched<'_> {
         let mut series = Series::new(FIRST);
         let until = Instant::now() + time;
         while series.samples() < samples {
-            // What stands before the operation is the same for both classes.
+            // The code before the operation is the same for both classes.
             let (random, other) = (dice.next() & 1, 1 + dice.next() % (self.subject.cases as u64 - 1));
             let (random, case) = (random == 1, (random * other) as usize);
             series.push(random, self.time(case) as f64);
@@ -130,12 +130,12 @@ impl Watched<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Confirmed {
     leaks: bool,
-    /// Processes that were asked, the last of which did not show it if it is no leak; none where nothing was suspicious.
+    /// Processes that repeated the series; 0 where nothing was suspicious. If it is not a leak, the last did not show it.
     asked: usize,
 }
 
 impl Confirmed {
-    /// In words, why what was suspicious is none; nothing where nothing was, or where it is one.
+    /// In words, why a suspicion is not a leak; `None` where there was none or it is one.
     fn dropped(self) -> Option<String> {
         match (self.leaks, self.asked) {
             (false, 1) => Some("suspicious, and another process did not show it".to_owned()),
@@ -147,7 +147,7 @@ impl Confirmed {
     }
 }
 
-/// Has the series done again where it was suspicious, until a process does not show the same.
+/// Repeats a suspicious series until a process does not show the same.
 fn confirm(
     largest: &Largest,
     order: &Again,
@@ -180,13 +180,13 @@ fn watch(
 
 /// Turns of the planted loop that make a difference of about one part in `part` between the classes.
 fn turns(median: u64, part: u64) -> u32 {
-    // Random bytes have four bits set on average; case 0 is expected to have none or all of them, so that the classes
-    // differ by four bits' worth; a turn is a tick or little more.
+    // Random bytes have four bits set on average. Case 0 is expected to have none or all of them, so that the classes
+    // differ by four bits' worth. A turn is a tick or a little more.
     u32::try_from((median / part / 4).max(8)).unwrap_or(u32::MAX)
 }
 
-/// Times a subject, and the same with a loop planted behind it that runs for about 1 % longer under the average secret: where
-/// that is not found, there were too few samples to say anything. `again` has [`series`](super::series) done by a process of its own.
+/// Times a subject, and then with a loop planted after it that runs for about 1 % longer under the average secret. If
+/// that is not found, there were too few samples to say anything. `again` runs [`series`](super::series) in a process of its own.
 #[must_use]
 pub fn judge(
     subject: &Subject,
@@ -218,7 +218,7 @@ pub fn judge(
     let row = |finding, extent| Row { suspicion: suspicion.clone(), ..row(finding, extent) };
     if found.leaks {
         let what = format!(
-            "|t| is {:.1} {} and was above {SUSPECT} in {} other processes too: fixed secrets take {:+.3} %",
+            "|t| is {:.1} {} and was above {SUSPECT} in {} other processes too: fixed secrets change the time by {:+.3} %",
             largest.t.abs(),
             largest.which,
             found.asked,
@@ -230,7 +230,7 @@ pub fn judge(
         let what = format!("{samples} samples in the time given are too few");
         return row(Finding::NotApplicable(what), extent);
     }
-    // A tenth of the effort mostly suffices for the plant: what is found with less is found with more.
+    // A tenth of the effort usually suffices for the plant: what is found with less is found with more.
     let twin = Watched::of(subject, turns(median, 100));
     let mut t = 0.0;
     for effort in [effort.less(), effort] {
@@ -240,9 +240,9 @@ pub fn judge(
             Err(why) => return row(Finding::Broken(why), extent),
         }
     }
-    // Noise is no fault of the code nor of the check: there is nothing that it could say.
+    // Noise is not a fault of the code or of the check, which can then say nothing.
     row(
-        Finding::NotApplicable(format!("a loop of 1 % was planted behind it and not found: |t| {t:.1}")),
+        Finding::NotApplicable(format!("a loop of 1 % was planted after it and not found: |t| {t:.1}")),
         extent,
     )
 }
@@ -270,7 +270,7 @@ impl Job for Bare {
 /// A tier, a function of `plants`, whether its time is the same for all secrets, and the call.
 type Timed = (&'static str, &'static str, bool, fn(&[u8]));
 
-/// Functions that timing has to judge, each repeated so that it takes a microsecond or so.
+/// Functions that timing must judge, each repeated so that it takes a microsecond or so.
 const TIMED: [Timed; 5] = [
     ("portable", "loop_over_bits", false, |secret| repeat(secret, plants::loop_over_bits)),
     ("portable", "compare_until_different", false, |secret| {
@@ -299,13 +299,13 @@ fn bare(&(tier, plant, _, run): &Timed) -> Subject {
     })
 }
 
-/// The planted leak of that name and tier, as far as this processor runs it.
+/// The planted leak of that name and tier, if this processor can run it.
 pub(super) fn planted(tier: &str, name: &str) -> Option<Subject> {
     let all = TIMED.iter().find(|(of, plant, ..)| (*of, *plant) == (tier, name));
     all.filter(|(of, ..)| plants::runs(of)).map(bare)
 }
 
-/// Whether variable time is found, and a sound function let alone. `again` as for [`judge`].
+/// Whether variable time is found, and a sound function passes. `again` as for [`judge`].
 #[must_use]
 pub fn plants(
     effort: Effort,
@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(all.of(short), (1_000_000, Duration::from_secs(600)));
         assert_eq!(all.of(long), (u64::MAX, Duration::from_secs(60)));
         assert_eq!(all.less().of(short), (100_000, Duration::from_secs(60)));
-        // Who says how long waits no longer.
+        // A given time is the limit for short operations too.
         let asked = Effort::within(Duration::from_secs(2));
         assert_eq!((asked.of(short).1, asked.of(long).1), (Duration::from_secs(2), Duration::from_secs(2)));
         assert_eq!(asked.less().of(long).1, Duration::from_millis(200));
@@ -362,7 +362,7 @@ mod tests {
         assert!(cut <= 64, "{cut}");
     }
 
-    /// What processes say that are asked for one test alone.
+    /// The output of a process in which only [`Which::All`] has a t.
     fn says(t: f64) -> String {
         let line = |which: Which| match which {
             Which::All => format!("all {t:?} 0.1\n"),
@@ -372,7 +372,7 @@ mod tests {
         Which::each().map(line).collect()
     }
 
-    /// A suspicion, and processes that answer as they are told to.
+    /// A suspicion, and processes that give these answers.
     fn asking(t: f64, answers: &[f64]) -> Result<(Confirmed, Vec<u64>), String> {
         let (what, backend) = ("magma/ctr".to_owned(), "avx2".to_owned());
         let order = Again { what, backend, samples: 4000, time: Duration::from_secs(1), turns: 9, seed: 0 };
@@ -401,7 +401,7 @@ mod tests {
         );
         let (found, _) = asking(-20.0, &[1.0]).expect("all answered");
         assert_eq!(found.dropped().as_deref(), Some("suspicious, and another process did not show it"));
-        // What is not suspicious costs nothing.
+        // A series that is not suspicious costs nothing.
         let (found, seeds) = asking(SUSPECT, &[]).expect("no process was asked");
         assert_eq!((found, seeds.len()), (Confirmed { leaks: false, asked: 0 }, 0));
         assert_eq!(found.dropped(), None);

@@ -22,8 +22,8 @@ const MODE_CTR: i32 = 6;
 const MAC_IMIT: i32 = 1;
 const MAC_CMAC: i32 = 211;
 
-/// libgcrypt's numbers for one thing it offers. It has the little-endian cipher only: Magma comes out of it by
-/// [`crate::cipher::reorder_key`] and [`crate::cipher::reorder_blocks`].
+/// libgcrypt's numbers for one mode or code. It has only the little-endian cipher;
+/// [`crate::cipher::reorder_key`] and [`crate::cipher::reorder_blocks`] turn that into Magma.
 struct Entry {
     set: CipherSet,
     algorithm: i32,
@@ -98,7 +98,7 @@ pub(super) struct Libgcrypt {
 }
 
 impl Libgcrypt {
-    /// Opens the library; what an older or a restricted one lacks is left out.
+    /// Opens the library; modes that an older or restricted library lacks are left out.
     pub(super) fn load(flavour: &CipherFlavour) -> Result<Self, String> {
         let library = Gcrypt::get()?;
         let file = loaded_file("libgcrypt");
@@ -128,7 +128,7 @@ impl Libgcrypt {
     }
 
     fn new_mac(&self, entry: &Entry) -> Result<Mac, PeerError> {
-        // CMAC cannot be told: it has the substitution that the entry says.
+        // CMAC's substitution cannot be set: it is the one in the entry.
         let told = Some(oid(entry.sbox())).filter(|_| entry.algorithm == MAC_IMIT);
         let opened = self.library.mac(entry.algorithm, told);
         opened.map_err(|status| PeerError::Refused { what: "open the mode", status: status as i32 })
@@ -165,7 +165,7 @@ impl CipherPeer for Libgcrypt {
         iv: &[u8],
     ) -> Result<Box<dyn CipherContext>, PeerError> {
         let entry = self.entry(mode, CipherKind::Cipher)?;
-        // Meshing changes the key, and only setting it again brings the first one back.
+        // Meshing changes the key, and only setting it again restores the first key.
         let changes = matches!(mode, CipherMode::Gost89 { meshing: true, .. });
         let inner = self.new_cipher(entry, direction)?;
         let mut stream = Stream { inner, set: entry.set, changes, key: *key };

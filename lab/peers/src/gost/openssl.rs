@@ -31,7 +31,7 @@ static NAMES: &[(CipherMode, &CStr, &str)] = &[
     (CipherMode::gost89(Gost89Mode::Imit, Sbox::Tc26Z, true), c"gost-mac-12", "gost-mac-12"),
 ];
 
-/// The setting, of the environment, by which gost-engine's `gost89` changes its substitution.
+/// The environment variable that changes the substitution of gost-engine's `gost89`.
 const SETTING: &str = "CRYPT_PARAMS";
 
 /// Bytes of MGM's tag.
@@ -49,7 +49,7 @@ impl Gost {
     pub(super) fn provider(flavour: &CipherFlavour) -> Result<Self, String> {
         let openssl = OpenSsl::get()?;
         let source = openssl.provider(c"gostprov")?;
-        // Older ones give no version of their own.
+        // Older providers report no version.
         let version = source.version().or_else(|| packaged("libengine-gost-openssl"));
         let version = version.unwrap_or_else(|| "of unknown version".to_owned());
         let file = loaded_file("gostprov");
@@ -78,7 +78,7 @@ impl Gost {
     fn new(card: Card, source: Source) -> Result<Self, String> {
         if std::env::var_os(SETTING).is_some() {
             return Err(format!(
-                "{SETTING} is set, by which gost-engine changes what gost89 means; unset it to compare"
+                "{SETTING} is set, which changes what gost-engine's gost89 means; unset it to compare"
             ));
         }
         let mut sets = Vec::new();
@@ -167,8 +167,8 @@ enum Afterwards {
     Same,
     /// Another key, as the mode changes it on the way.
     OtherKey,
-    /// A state that no initialisation sets back, so that only a new context is right: Magma's counter, of
-    /// which a vector of four bytes replaces the first half only; in gost89, a count of bytes.
+    /// A state that initialisation does not reset, so that only a new context is right. Magma's counter: a
+    /// vector of four bytes replaces only its first half. In gost89: a count of bytes.
     Spent,
 }
 
@@ -177,8 +177,8 @@ struct Stream {
     inner: Cipher,
     set: CipherSet,
     afterwards: Afterwards,
-    /// Bytes of the message so far, modulo a block. A message that ends inside a block leaves a rest of gamma
-    /// behind, which gost-engine would use up in the next: only a new context helps.
+    /// Bytes of the message so far, modulo a block. A message that ends inside a block leaves unused gamma
+    /// behind, which gost-engine would use for the next message: only a new context helps.
     partial: usize,
     key: CipherKey,
 }
@@ -233,7 +233,7 @@ impl MacContext for Code {
     }
 }
 
-/// MGM in both directions, as libcrypto's contexts have only one each.
+/// MGM in both directions: a libcrypto context has only one.
 struct Pair {
     seal: Cipher,
     open: Cipher,

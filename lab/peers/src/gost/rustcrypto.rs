@@ -30,7 +30,7 @@ const fn set(mode: CipherMode, native: &'static str, iv: usize, tag: usize, gran
     CipherSet { mode, native, iv, tag, granule }
 }
 
-/// In the order of the numbers by which the library knows them.
+/// In the order of their numbers in the library.
 static SETS: &[CipherSet] = &[
     set(CipherMode::MagmaEcb, "magma 0.10 encrypt_blocks", 0, 0, BLOCK_BYTES),
     set(CipherMode::MagmaCtr, "ctr Ctr64BE", 4, 0, 1),

@@ -1,4 +1,4 @@
-//! The library that `cargo xtask peers` builds of chiavdf's C interface.
+//! The library that `cargo xtask peers` builds from chiavdf's C interface.
 
 use std::path::Path;
 
@@ -46,8 +46,8 @@ impl Functions {
     /// A discriminant as long as `out`, of at least one byte.
     pub(crate) fn discriminant(&self, challenge: &[u8], out: &mut [u8]) -> bool {
         assert!(!out.is_empty());
-        // SAFETY: the challenge is readable for its length. The library writes a number of exactly as many bits as it is
-        // told, whose highest bit is set: the output's bytes.
+        // SAFETY: the challenge is readable for its length. The library writes a number of exactly the given bit
+        // length, with its highest bit set: the output's bytes.
         unsafe {
             (self.call.create_discriminant_wrapper)(
                 challenge.as_ptr(),
@@ -58,7 +58,7 @@ impl Functions {
         }
     }
 
-    /// A proof, or nothing.
+    /// A proof, or `None`.
     pub(crate) fn prove(&self, challenge: &[u8], x: &[u8], bits: usize, iterations: u64) -> Option<Vec<u8>> {
         // SAFETY: both inputs are readable for their lengths.
         let array = unsafe {
@@ -74,7 +74,7 @@ impl Functions {
         if array.data.is_null() {
             return None;
         }
-        // SAFETY: the library gave a pointer to so many bytes, which are its caller's until they are given back, once.
+        // SAFETY: the library gave a pointer to that many bytes, which are the caller's until freed, once.
         unsafe {
             let proof = std::slice::from_raw_parts(array.data, array.length).to_vec();
             (self.call.delete_byte_array)(array);

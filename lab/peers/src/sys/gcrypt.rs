@@ -16,7 +16,7 @@ const CTL_INITIALIZATION_FINISHED_P: c_int = 39;
 const CTL_SET_SBOX: c_int = 73;
 
 functions! {
-    /// What is used of libgcrypt, as `gcrypt.h` declares it.
+    /// The functions of libgcrypt that are used, as `gcrypt.h` declares them.
     struct Functions {
         gcry_check_version: fn(*const c_char) -> *const c_char,
         gcry_cipher_open: fn(*mut *mut c_void, c_int, c_int, c_uint) -> c_uint,
@@ -74,7 +74,7 @@ impl Gcrypt {
                 return Err("libgcrypt could not be initialised".to_owned());
             }
             if control(CTL_INITIALIZATION_FINISHED_P) == 0 {
-                // No pages are locked: these keys are no secrets.
+                // No pages are locked: these keys are not secret.
                 control(CTL_DISABLE_SECMEM, 0 as c_int);
                 control(CTL_INITIALIZATION_FINISHED, 0 as c_int);
             }
@@ -135,7 +135,7 @@ pub(crate) struct Cipher {
     encrypt: bool,
 }
 
-// SAFETY: a handle may be used from any thread, by one at a time; it is used through `&mut` only.
+// SAFETY: a handle may be used from any thread, one at a time; it is used through `&mut` only.
 unsafe impl Send for Cipher {}
 
 impl Cipher {
@@ -185,7 +185,7 @@ pub(crate) struct Mac {
     handle: *mut c_void,
 }
 
-// SAFETY: a handle may be used from any thread, by one at a time; it is used through `&mut` only.
+// SAFETY: a handle may be used from any thread, one at a time; it is used through `&mut` only.
 unsafe impl Send for Mac {}
 
 impl Mac {

@@ -1,4 +1,4 @@
-//! Calls into liboqs. What the safe side sees is [`Library`], whose calls check every length against what the library itself said when
+//! Calls into liboqs. Safe code sees only [`Library`], whose calls check every length against the sizes that the library reported when
 //! it was opened.
 
 use std::ffi::{CString, c_char, c_int};

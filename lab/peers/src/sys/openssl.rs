@@ -39,7 +39,7 @@ struct Param {
 const PARAM_UTF8_PTR: c_uint = 6;
 
 functions! {
-    /// What is used of libcrypto, as its public header files declare it.
+    /// The functions of libcrypto that are used, as its public header files declare them.
     struct Functions {
         OPENSSL_init_crypto: fn(u64, *const c_void) -> c_int,
         OpenSSL_version: fn(c_int) -> *const c_char,
@@ -130,7 +130,7 @@ impl OpenSsl {
         Ok(Self { call })
     }
 
-    /// What libcrypto says of its version.
+    /// libcrypto's version string.
     pub(crate) fn version(&self) -> String {
         // SAFETY: the function returns a string literal of the library for any argument.
         unsafe { CStr::from_ptr((self.call.OpenSSL_version)(0)) }.to_string_lossy().into_owned()
@@ -151,8 +151,8 @@ impl OpenSsl {
         }
     }
 
-    /// Loads the provider called `name` from OpenSSL's directory of modules, and the default one with
-    /// it, which a program that names any provider has to name too.
+    /// Loads the provider called `name` from OpenSSL's directory of modules, and the default provider with
+    /// it: a program that names any provider has to name that one too.
     pub(crate) fn provider(&'static self, name: &CStr) -> Result<Source, String> {
         // SAFETY: both names are zero-terminated. A provider loaded again is the same one, counted.
         let provider = unsafe {
@@ -177,7 +177,7 @@ impl OpenSsl {
             return Ok(Source { openssl: self, provider: Foreign(null_mut()), engine: *engine });
         }
         let file = path.to_str().and_then(|path| CString::new(path).ok());
-        let file = file.ok_or_else(|| format!("{} cannot be said to OpenSSL", path.display()))?;
+        let file = file.ok_or_else(|| format!("{} cannot be passed to OpenSSL", path.display()))?;
         let commands = [(c"SO_PATH", file.as_c_str()), (c"LIST_ADD", c"0"), (c"ID", c"gost")];
         // SAFETY: all strings are zero-terminated. The first call returns a fresh engine that nothing
         // else refers to; LOAD turns it into the one in the file.
@@ -200,7 +200,7 @@ impl OpenSsl {
 }
 
 impl Source {
-    /// The version that the provider gives itself; nothing for an engine.
+    /// The version that the provider gives itself; `None` for an engine.
     pub(crate) fn version(&self) -> Option<String> {
         if self.provider.0.is_null() {
             return None;
@@ -233,7 +233,7 @@ impl Source {
 
     fn method(&self, name: &CStr) -> Option<Foreign> {
         let call = &self.openssl.call;
-        // No property is asked for: gost-engine's provider gives none, and no other has these names.
+        // No property is queried: gost-engine's provider has none, and no other has these names.
         // SAFETY: names are zero-terminated and the engine is initialised. Methods live as long as the
         // program: fetched ones are never freed, an engine's belong to the engine.
         let method = unsafe {
@@ -369,8 +369,8 @@ impl Cipher {
         1
     }
 
-    /// Takes data that is authenticated only. There is a call even for no data: without it gost-engine's MGM
-    /// decrypts from an unset state, and refuses what is right.
+    /// Takes data that is authenticated only. The call is made even for no data: without it gost-engine's
+    /// MGM decrypts from an unset state and refuses valid messages.
     pub(crate) fn authenticate(&mut self, data: &[u8]) -> c_int {
         let empty = data.is_empty().then_some(data);
         for data in empty.into_iter().chain(data.chunks(MOST)) {

@@ -15,7 +15,7 @@ pub(crate) fn directory() -> PathBuf {
     }
 }
 
-/// The peers that are here. For each that is not, a line on the real standard error, which the test
+/// The peers that are here. Each missing one is reported on the real standard error, which the test
 /// harness does not swallow; under `LANEWORK_REQUIRE_PEERS=1` it is a failure instead.
 pub(crate) fn present(test: &str) -> Vec<Box<dyn SignaturePeer>> {
     let required = std::env::var_os("LANEWORK_REQUIRE_PEERS").is_some_and(|value| value == "1");

@@ -1,4 +1,4 @@
-//! A folder of records, read from the oldest on.
+//! A folder of records, read oldest first.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::differences;
 use crate::record::{Record, RecordError, slug, stem};
 
-/// A record and where it lies.
+/// A record and its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// Its file.
@@ -18,19 +18,19 @@ pub struct Entry {
     pub record: Record,
 }
 
-/// A file of the history cannot be used.
+/// Why a file of the history cannot be used.
 #[derive(Debug)]
 pub enum HistoryError {
     /// A folder cannot be listed.
     Folder {
-        /// Which.
+        /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file is no record.
+    /// A file is not a record.
     Record {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// Why.
         source: RecordError,
@@ -88,11 +88,11 @@ pub fn load(path: &Path) -> Result<Entry, HistoryError> {
 pub struct History {
     /// Its records, the oldest first.
     pub entries: Vec<Entry>,
-    /// The files and folders in it that cannot be used, each with the reason. A judgement of the rest must name them.
+    /// The files and folders in it that cannot be used, each with the reason. A verdict on the rest must name them.
     pub skipped: Vec<HistoryError>,
 }
 
-/// Reads every `<root>/<machine>/*.json` and `*.json.gz`. A root that does not exist holds none.
+/// Reads every `<root>/<machine>/*.json` and `*.json.gz`. A missing root has no records.
 ///
 /// # Errors
 /// [`HistoryError::Folder`] when the root itself cannot be listed.
@@ -117,7 +117,7 @@ pub fn load_all(root: &Path) -> Result<History, HistoryError> {
             }
         }
     }
-    // Records of one second come in the order of their numbers: `x.json`, `x-2.json`, `x-10.json`.
+    // Records of the same second are ordered by number: `x.json`, `x-2.json`, `x-10.json`.
     entries.sort_by(|a, b| {
         let place = |e: &Entry| {
             let stem = stem(&e.path).unwrap_or_default().to_owned();
@@ -146,7 +146,7 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>, HistoryError> {
     Ok(paths)
 }
 
-/// Of entries from the oldest on, the newest of every study on every machine, from the oldest on.
+/// The newest entry of every study on every machine. Both `entries` and the result are oldest first.
 #[must_use]
 pub fn newest_of_each(entries: Vec<Entry>) -> Vec<Entry> {
     let mut kept: Vec<Entry> = Vec::new();
@@ -187,7 +187,7 @@ mod tests {
         let newest = newest_of_each(all);
         assert_eq!(newest.len(), 2);
         assert!(newest.iter().all(|e| e.record.date == first.date));
-        // Of one second, in the order in which they were stored: the tenth is not before the second.
+        // Records of one second are in the order in which they were stored: the tenth is not before the second.
         let many = tempfile::tempdir().expect("a folder");
         for n in 0..11 {
             let mut record = first.clone();
@@ -197,7 +197,7 @@ mod tests {
         let all = load_all(many.path()).expect("reads").entries;
         let order: Vec<usize> = all.iter().map(|e| e.record.remarks[0].parse().expect("a number")).collect();
         assert!(order.iter().copied().eq(0..11), "{order:?}");
-        // One that cannot be read hides none of the others.
+        // An unreadable file does not hide the others.
         let bad = newest[0].path.with_file_name("a.json");
         fs::write(&bad, "{}").expect("written");
         let folder_there = bad.with_file_name("b.json");

@@ -7,21 +7,21 @@ use crate::clock::Clock;
 use crate::schedule::{Side, Turn};
 use crate::subject::{Runnable, Variant};
 
-/// The least length of a sample on several cores. Threads that slept while others had their turn are woken on one core as
-/// often as not, and it takes the kernel a tick or two (some milliseconds) to spread them: a shorter sample measures that.
+/// The least length of a sample on several cores. Threads that slept during other turns often wake on one core, and the
+/// kernel takes a tick or two (some milliseconds) to spread them. A shorter sample would measure that.
 const PARALLEL_SAMPLE_NS: u64 = 20_000_000;
 
-/// Calls that a contestant makes untimed before each sample, if they are no more than an eighth of it anyway. A contestant that has
-/// not run for a while finds caches and predictors full of others; the baseline, which has its turn in every pair, does so less.
-/// A call of 0.1 ms with data-dependent branches took 25 % longer in its first turn after a dozen others, 2 % in its second
-/// and as long as ever from the fourth.
+/// Untimed calls before each sample, at least; an eighth of the sample where that is more. A contestant that has
+/// not run for a while finds caches and predictors full of others' data; the baseline, which runs in every pair, less so.
+/// A call of 0.1 ms with data-dependent branches took 25 % longer in its first turn after a dozen others. It took 2 % longer in its
+/// second, and no longer from the fourth on.
 const LEAD_IN_CALLS: u64 = 4;
-/// Where calls are long the first one warms up what there is: the lead-in ends with the call that reaches this.
+/// Where calls are long, the first one warms up everything: the lead-in ends with the call that reaches this.
 const LEAD_IN_NS: f64 = 1_000_000.0;
-/// A call this long does not show whether it began cold, and has no lead-in.
+/// A call this long does not show whether it began cold, and gets no lead-in.
 const LONG_CALL_NS: f64 = 20_000_000.0;
 
-/// Iterations before a sample of so many, each of which takes about `call_ns`.
+/// Lead-in iterations for a sample of `iterations`, each of which takes about `call_ns`.
 fn lead_in(iterations: u64, call_ns: f64) -> u64 {
     let least = if call_ns >= LONG_CALL_NS {
         0
@@ -90,11 +90,11 @@ impl Sampler<'_> {
             c.work.run(c.iterations);
             let end = self.clock.now_ns();
             let took = end.saturating_sub(start);
-            // A first run may be long only because it was cold; where it was very long, that hardly matters.
+            // A first run may be long only because it was cold; if it was very long, that hardly matters.
             let believed = !cold || took / 50 >= sample_ns;
             cold = false;
             if took >= sample_ns && believed && end.saturating_sub(begin) >= warm_up_ns {
-                // On several cores the lead-in lasts until the threads have found them.
+                // On several cores the lead-in is a whole sample, so that the threads spread over them.
                 c.lead_in = if c.cores > 1 {
                     c.iterations
                 } else {
@@ -114,8 +114,8 @@ impl Sampler<'_> {
         }
     }
 
-    /// One sample, in nanoseconds per unit. An eighth of the work goes first, untimed, and some calls at least, so that caches and
-    /// predictors belong to this contestant and not to the one before.
+    /// One sample, in nanoseconds per unit. The lead-in runs first, untimed, so that caches and predictors belong to this
+    /// contestant and not to the previous one.
     fn sample(&mut self, c: &mut Contestant) -> Result<f64, RaceError> {
         self.go_to(c.cores)?;
         if c.lead_in > 0 {

@@ -9,14 +9,14 @@ use flate2::write::GzEncoder;
 
 /// What every compressed file begins with.
 pub(super) const MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// No more text than this comes out of a file. Stops a small file that unpacks to a large one.
+/// The most text that a file may unpack to. Stops a small file that unpacks to a large one.
 const LIMIT: u64 = 64 << 20;
 
 fn wrong(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
 }
 
-/// The same bytes for the same text: there is no time and no name in them.
+/// Equal texts give equal bytes: there is no time and no name in them.
 pub(super) fn pack(text: &str) -> io::Result<Vec<u8>> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     gzip.write_all(text.as_bytes())?;
@@ -32,7 +32,7 @@ pub(super) fn unpack(bytes: &[u8]) -> io::Result<String> {
         return Err(wrong(format!("it holds more than {LIMIT} characters")));
     }
     if !stream.into_inner().is_empty() {
-        return Err(wrong("something follows the compressed text"));
+        return Err(wrong("data follows the compressed text"));
     }
     Ok(text)
 }

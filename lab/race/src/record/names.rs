@@ -1,4 +1,4 @@
-//! How records are called and dated.
+//! How records are named and dated.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use super::ENDINGS;
 
-/// The name of a record's file without its ending; `None` if it does not end as records do.
+/// The name of a record's file without its ending; `None` if the ending is not a record's.
 #[must_use]
 pub fn stem(path: &Path) -> Option<&str> {
     let name = path.file_name()?.to_str()?;

@@ -1,7 +1,7 @@
 //! Samples as files hold them: their decimal text, compressed.
 //!
-//! The text is packed and not the binary numbers, so that unpacking gives digit for digit what `--json` prints, and needs
-//! nothing but zlib and Base64 for it. zlib's check sum tells a damaged file.
+//! The text is packed, not the binary numbers, so that unpacking gives digit for digit what `--json` prints, and needs
+//! only zlib and Base64. zlib's checksum reveals a damaged file.
 #![forbid(unsafe_code)]
 
 use std::fmt::Write as _;
@@ -16,10 +16,10 @@ use serde_json::Value;
 
 use super::{PACKED, RecordError, SCHEMA};
 
-/// The lists that hold samples, and the fields of theirs that do.
+/// The lists whose entries hold samples, and the fields that hold them.
 const LISTS: [&str; 2] = ["results", "controls"];
 const FIELDS: [&str; 2] = ["samples", "baseline_samples"];
-/// No more text than this comes out of one packed list: half a million samples have it. Stops a small file that unpacks to a
+/// The most text that one packed list may unpack to: half a million samples. Stops a small file that unpacks to a
 /// large one.
 const LIMIT: u64 = 8 << 20;
 
@@ -29,11 +29,11 @@ const LIMIT: u64 = 8 << 20;
 struct Packed {
     /// How many there are.
     count: usize,
-    /// Base64 of a zlib stream (RFC 1950) of the numbers in JSON's decimal notation with a comma between two.
+    /// Base64 of a zlib stream (RFC 1950) of the numbers in JSON's decimal notation, separated by commas.
     zlib: String,
 }
 
-/// Calls `change` for every list of samples in a record, with its place's name.
+/// Calls `change` for every list of samples in a record, with the name of its place.
 fn each(
     record: &mut Value,
     change: impl Fn(&str, &mut Value) -> Result<(), RecordError>,
@@ -42,7 +42,7 @@ fn each(
         let Some(entries) = record.get_mut(list).and_then(Value::as_array_mut) else { continue };
         for (i, entry) in entries.iter_mut().enumerate() {
             for field in FIELDS {
-                // A field that is missing is found out when the record is read as a whole.
+                // A missing field is reported when the record is read as a whole.
                 if let Some(samples) = entry.get_mut(field) {
                     change(&format!("{list}[{i}].{field}"), samples)?;
                 }
@@ -52,13 +52,13 @@ fn each(
     Ok(())
 }
 
-/// From arrays of numbers to packed ones.
+/// Packs arrays of numbers.
 pub(super) fn pack(record: &mut Value) -> Result<(), RecordError> {
     each(record, |_, samples| {
         let numbers = samples.as_array().map(Vec::as_slice).unwrap_or_default();
         let mut text = String::new();
         for (i, number) in numbers.iter().enumerate() {
-            // Into a string, which cannot fail.
+            // Writing into a string cannot fail.
             let _ = write!(text, "{}{number}", if i == 0 { "" } else { "," });
         }
         let mut zlib = ZlibEncoder::new(Vec::new(), Compression::best());
@@ -73,7 +73,7 @@ pub(super) fn pack(record: &mut Value) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// From packed samples to arrays of numbers.
+/// Unpacks samples into arrays of numbers.
 pub(super) fn unpack(record: &mut Value) -> Result<(), RecordError> {
     each(record, |place, samples| {
         let wrong = |why: String| RecordError::Packed { place: place.to_owned(), why };
@@ -86,12 +86,12 @@ pub(super) fn unpack(record: &mut Value) -> Result<(), RecordError> {
             return Err(wrong(format!("it holds more than {LIMIT} characters")));
         }
         if stream.total_in() != bytes.len() as u64 {
-            return Err(wrong("something follows the stream".to_owned()));
+            return Err(wrong("data follows the stream".to_owned()));
         }
         let numbers: Vec<f64> =
             serde_json::from_str(&format!("[{text}]")).map_err(|e| wrong(e.to_string()))?;
         if numbers.len() != packed.count {
-            return Err(wrong(format!("{} samples are announced and {} there", packed.count, numbers.len())));
+            return Err(wrong(format!("{} samples announced, {} found", packed.count, numbers.len())));
         }
         *samples = numbers.into();
         Ok(())
@@ -160,7 +160,7 @@ mod tests {
         assert!(after(&|v| *v = json!([1.0])).contains("invalid type"));
         assert!(after(&|v| v["more"] = 1.into()).contains("unknown field"));
         assert!(!after(&|v| v["zlib"] = "?".into()).is_empty());
-        // Cut short, a bit flipped in the check sum, and something behind the end.
+        // Cut short, a bit flipped in the checksum, and data after the end.
         assert!(!after(&|v| v["zlib"] = stream(&bytes[..bytes.len() - 5])).is_empty());
         let mut flipped = bytes.clone();
         *flipped.last_mut().expect("bytes") ^= 1;

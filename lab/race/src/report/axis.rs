@@ -1,11 +1,11 @@
-//! Where values lie on a chart, and which of them are written out.
+//! Where values lie on a chart, and which of them are labelled.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
-/// A direction of a chart, in which values lie by their logarithms or as they are.
+/// An axis of a chart, logarithmic or linear.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Axis {
     log: bool,
@@ -14,27 +14,27 @@ pub(super) struct Axis {
     ticks: Vec<f64>,
 }
 
-/// How many values are written out at most, roughly.
+/// The most labels on an axis, roughly.
 const TICKS: usize = 6;
 
 impl Axis {
-    /// For ratios: `centre` is on it, and a factor up is as far as the same factor down. Nothing without positive values.
+    /// For ratios: `centre` is on it, and a factor up is as far as the same factor down. `None` without positive values.
     pub(super) fn about(centre: f64, values: impl Iterator<Item = f64>) -> Option<Self> {
         let (mut low, mut high) = extremes(values)?;
         (low, high) = (low.min(centre), high.max(centre));
-        // Room beside the outermost, and never so little of the axis that 0.1 % looks like much.
+        // Room beside the outermost values, and never so short an axis that 0.1 % looks like much.
         let room = (high / low).powf(0.06).max(1.004);
         Some(Self::logarithmic(low / room, high * room))
     }
 
-    /// For values that differ by factors. Nothing without positive values.
+    /// For values that differ by factors. `None` without positive values.
     pub(super) fn around(values: impl Iterator<Item = f64>) -> Option<Self> {
         let (low, high) = extremes(values)?;
         let room = (high / low).powf(0.08).max(1.05);
         Some(Self::logarithmic(low / room, high * room))
     }
 
-    /// Exactly these values, by their logarithms, as many written out as there is room for. Nothing without positive values.
+    /// A logarithmic axis with labels at these values only, as many as there is room for. `None` without positive values.
     pub(super) fn through(values: &[f64]) -> Option<Self> {
         let (low, high) = extremes(values.iter().copied())?;
         let room = (high / low).powf(0.04).max(1.1);
@@ -67,22 +67,22 @@ impl Axis {
         Self { log: true, low, high, ticks }
     }
 
-    /// Values as they are, 0 among those written out where it is on the axis.
+    /// A linear axis; 0 has a label where it is on the axis.
     pub(super) fn linear(low: f64, high: f64) -> Self {
         Self { log: false, low, high, ticks: even(low, high) }
     }
 
-    /// The value as the distances on the paper count it.
+    /// The value on the axis's scale.
     fn measure(&self, x: f64) -> f64 {
         if self.log { x.max(f64::MIN_POSITIVE).ln() } else { x }
     }
 
-    /// Two values, at the edges where they are beyond.
+    /// Two values, clamped to the axis's ends.
     pub(super) fn clamped(&self, low: f64, high: f64) -> (f64, f64) {
         (low.clamp(self.low, self.high), high.clamp(self.low, self.high))
     }
 
-    /// What is written at a value.
+    /// The label of a value.
     pub(super) fn text(x: f64, unit: &str) -> String {
         // As many decimals as tell neighbours apart.
         let text = if x.abs() >= 1000.0 {

@@ -1,6 +1,6 @@
 //! Charts as SVG, drawn by `plotters`.
 //!
-//! A chart is narrow enough for a phone, and its colours are the light page's. Each stands by itself; the page makes it lean.
+//! A chart is narrow enough for a phone, and its colours are the light page's. Each is complete by itself; the page shrinks it.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -33,13 +33,13 @@ impl fmt::Display for ChartError {
 
 impl std::error::Error for ChartError {}
 
-/// A row of a chart: its name, and its mark below.
+/// Pixels of a chart's row: its name, and its mark below.
 const ROW: u32 = 42;
 
 /// A row of a chart of ratios.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ratio {
-    /// What it is about.
+    /// Its name.
     pub name: String,
     /// The ratio.
     pub ratio: f64,
@@ -49,20 +49,20 @@ pub struct Ratio {
     pub high: f64,
     /// The noise floor beside it, as a fraction.
     pub noise: f64,
-    /// The verdict, which the mark's colour and the text say.
+    /// The verdict, shown by the mark's colour and the text.
     pub verdict: Verdict,
 }
 
-/// Ratios against a baseline with their intervals, the noise floor shaded about 1.
+/// Ratios against a baseline with their intervals, the noise floor shaded around 1.
 ///
 /// # Errors
 /// [`ChartError`] where there are no rows or the drawing fails.
 pub fn ratios(rows: &[Ratio], words: &str) -> Result<String, ChartError> {
-    // Ends that are far off say only that there was no measuring: they leave the chart at its edge.
+    // Ends that are far off say only that nothing could be measured: they leave the chart at its edge.
     let within = |r: &Ratio, x: f64| x.clamp(r.ratio / 4.0, r.ratio * 4.0);
     let ends = rows.iter().flat_map(|r| [within(r, r.low), within(r, r.high), r.ratio]);
     let axis = Axis::about(1.0, ends).ok_or_else(|| failed("no ratios"))?;
-    // The bands and the line of 1 stand beside the marks only: names and words would be struck through.
+    // The bands and the line at 1 are beside the marks only: they would strike through names and words.
     let row = f64::from(ROW);
     let beside = |i: usize| (row * (i as f64 + 0.04), row * (i as f64 + 0.54));
     let bands: Vec<_> = rows
@@ -86,7 +86,7 @@ pub fn ratios(rows: &[Ratio], words: &str) -> Result<String, ChartError> {
         let ones = (0..rows.len())
             .map(|i| PathElement::new(vec![(1.0, beside(i).0), (1.0, beside(i).1)], QUIET.stroke_width(1)));
         plane.draw_series(ones).map_err(failed)?;
-        // A verdict at a time, so that marks of one colour follow each other and are one path on the page.
+        // One verdict at a time, so that marks of one colour follow each other and become one path on the page.
         for verdict in Verdict::ALL {
             let colour = verdict_colour(verdict);
             let of = || {
@@ -118,13 +118,13 @@ pub fn ratios(rows: &[Ratio], words: &str) -> Result<String, ChartError> {
 
 /// Bars of a histogram.
 const BINS: usize = 44;
-/// Pixels of a histogram with its name, of its highest bar, and from its foot to the name's top: the name stands clear of the bars above it.
+/// Pixels of a histogram with its name, of its highest bar, and from its foot to the name's top: the name touches no bar.
 const SHAPE: u32 = 66;
 const BAR: f64 = 38.0;
 const NAME: f64 = 56.0;
 const _: () = assert!(NAME + 5.0 < SHAPE as f64 && NAME - FONT > BAR);
 
-/// How the samples of each series lie about its own median: histograms, each of a height of its own, with the
+/// How the samples of each series lie around its own median: histograms, each with its own vertical scale and the
 /// quartiles marked. `series` are names and times in nanoseconds.
 ///
 /// # Errors
@@ -144,7 +144,7 @@ pub fn distributions(series: &[(String, Vec<f64>)], words: &str) -> Result<Strin
             Some(Shape { name, median, deviations })
         })
         .collect();
-    // The outermost hundredths are not shown, and are said to be missing by the text under the chart.
+    // The outermost hundredths are not shown; the page says so.
     let quantiles = |q: f64| shapes.iter().filter_map(move |s| quantile_of_sorted(&s.deviations, q));
     let low = quantiles(0.01).fold(f64::INFINITY, f64::min).clamp(-0.5, -0.001);
     let high = quantiles(0.99).fold(f64::NEG_INFINITY, f64::max).clamp(0.001, 1.0);
@@ -182,7 +182,7 @@ pub fn distributions(series: &[(String, Vec<f64>)], words: &str) -> Result<Strin
             let colour = SERIES[i % SERIES.len()];
             plane.draw_series([Polygon::new(outline, colour.mix(0.55).filled())]).map_err(failed)?;
         }
-        // Lines of one kind follow each other, and are one path on the page.
+        // Lines of one kind follow each other and become one path on the page.
         for (width, quantiles) in [(1, &[0.25, 0.75][..]), (2, &[0.5])] {
             for (i, shape) in shapes.iter().enumerate() {
                 let lines = quantiles.iter().filter_map(|q| {
@@ -208,7 +208,7 @@ pub fn distributions(series: &[(String, Vec<f64>)], words: &str) -> Result<Strin
     })
 }
 
-/// Shares of what the silicon allows: a bar each, of 100 % at most where the computing was right.
+/// Shares of what the silicon allows: a bar each, of 100 % at most if the computed floor is right.
 ///
 /// # Errors
 /// [`ChartError`] where there are no rows or the drawing fails.
@@ -250,7 +250,7 @@ pub fn shares(rows: &[(String, f64)], words: &str) -> Result<String, ChartError>
 /// A line of a chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// What it is about.
+    /// Its name.
     pub name: String,
     /// Its points, by ascending x. All are positive.
     pub points: Vec<(f64, f64)>,

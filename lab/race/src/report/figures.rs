@@ -1,4 +1,4 @@
-//! Which figures a record's results make.
+//! The figures for a record's results.
 #![forbid(unsafe_code)]
 
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::record::{Record, ResultRow};
 use crate::table;
 use crate::verdict::Verdict;
 
-/// A chart with what stands about it.
+/// A chart with its title and caption.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Figure {
     pub(super) title: String,
@@ -26,7 +26,7 @@ impl Figure {
     }
 }
 
-/// What belongs to one subject, where there are too many to show them all at once.
+/// The figures of one subject, where there are too many subjects to show at once.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Group {
     pub(super) title: String,
@@ -39,13 +39,13 @@ pub(super) struct Group {
 pub(super) struct Figures {
     /// Shown at once.
     pub(super) shown: Vec<Figure>,
-    /// Left folded, a subject at a time.
+    /// Left folded, by subject.
     pub(super) groups: Vec<Group>,
-    /// Left folded: what only some readers want.
+    /// Left folded: for some readers only.
     pub(super) folded: Vec<Figure>,
 }
 
-/// More races than this are shown as a whole first, and each for those who unfold it.
+/// More races than this are shown as a whole first, and each one folded.
 const MANY: usize = 40;
 
 /// The style sheet's name of a verdict.
@@ -58,7 +58,7 @@ pub(super) fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Everything that the rows of one primitive give.
+/// All figures for the rows of one primitive.
 pub(super) fn of(record: &Record, rows: &[&ResultRow]) -> Result<Figures, ChartError> {
     let races = races::of(rows);
     let mut figures = Figures::default();
@@ -100,7 +100,7 @@ fn ratio_of(row: &ResultRow, name: String) -> Ratio {
 /// More races than this of one variant against one baseline are shown together.
 const REPEATED: usize = 4;
 
-/// Rows by what `name` calls them, in the order of the first of each.
+/// Rows grouped by `name`, in order of first appearance.
 fn strips_of<'a>(
     rows: impl Iterator<Item = &'a ResultRow>,
     name: impl Fn(&ResultRow) -> String,
@@ -116,7 +116,7 @@ fn strips_of<'a>(
     strips
 }
 
-/// The races by variant, where some variant was raced over and over.
+/// The races by variant, where some variant was raced repeatedly.
 fn repeated(race: &Race<'_>) -> Option<Vec<Strip>> {
     let strips = strips_of(race.rows.iter().copied(), |r| race.name(r));
     strips.iter().any(|s| s.races.len() > REPEATED).then_some(strips)
@@ -138,15 +138,15 @@ fn over_and_over(race: &Race<'_>, families: Vec<Strip>) -> Result<Figure, ChartE
         race.over(),
         &strips::strips(&families, "race", &words)?,
         format!(
-            "Against {}, over and over. Each race is a dot at its ratio in the colour of its verdict, the line is their median; the shaded \
-             bands are the median noise floors, {} of all, and each race had its own. The table has every race.",
+            "Repeated races against {}. Each race is a dot at its ratio, in the colour of its verdict; the line is their median. The shaded \
+             bands are the median noise floors, {} over all; each race had its own. The table has every race.",
             race.against(),
             table::floor(noise)
         ),
     )
 }
 
-/// What each variant did to all subjects, where there are many: first against the baseline that most have, then against others.
+/// Each variant over all subjects, where there are many: first against the most common baseline, then against others.
 fn overviews(rows: &[&ResultRow]) -> Result<Vec<Figure>, ChartError> {
     let count = |baseline: &str| rows.iter().filter(|r| r.baseline == baseline).count();
     let Some(most) = rows.iter().map(|r| r.baseline.as_str()).max_by_key(|b| count(b)) else {
@@ -166,8 +166,8 @@ fn overviews(rows: &[&ResultRow]) -> Result<Vec<Figure>, ChartError> {
         figures.push(Figure::of(
             title.clone(),
             &strips::strips(&strips, "subject", &format!("{title}: {}", in_words(&strips, "subject")))?,
-            "Each subject is a dot at its ratio in the colour of its verdict, the line is their median; the shaded bands are the median \
-             noise floors, and each race had its own. Below, every subject has its charts."
+            "Each subject is a dot at its ratio, in the colour of its verdict; the line is their median. The shaded bands are the median \
+             noise floors; each race had its own. Below, every subject has its charts."
                 .to_owned(),
         )?);
     }
@@ -200,7 +200,7 @@ fn against(race: &Race<'_>) -> Result<Figure, ChartError> {
 
 fn spread(race: &Race<'_>) -> Result<Option<Figure>, ChartError> {
     let mut series: Vec<(String, Vec<f64>)> = Vec::new();
-    // What was raced over and over has one shape, and a baseline has samples in every one of its comparisons.
+    // A variant raced repeatedly has one shape, and a baseline has samples in each of its comparisons.
     let mut add = |name: String, samples: &[f64]| match series.iter_mut().find(|(known, _)| *known == name) {
         _ if samples.is_empty() => {}
         Some((_, known)) => known.extend_from_slice(samples),
@@ -222,7 +222,7 @@ fn spread(race: &Race<'_>) -> Result<Option<Figure>, ChartError> {
 fn sizes(record: &Record, rows: &[&ResultRow]) -> Result<Vec<Figure>, ChartError> {
     let ghz = record.machine.ghz();
     let mut groups: Vec<(&str, Vec<&ResultRow>)> = Vec::new();
-    // Batches grow by messages, which another chart has.
+    // Batches grow by messages; another chart shows them.
     for row in rows.iter().filter(|r| r.bytes.is_some() && scaling::batch(r).is_none()) {
         let Some((family, _)) = row.subject.rsplit_once('/') else { continue };
         match groups.iter_mut().find(|(f, _)| *f == family) {
@@ -236,7 +236,7 @@ fn sizes(record: &Record, rows: &[&ResultRow]) -> Result<Vec<Figure>, ChartError
         let mut add = |name: &str, computed: bool, bytes: u64, ns: f64| {
             let point = (bytes as f64, ns * ghz.unwrap_or(1.0) / bytes as f64);
             match lines.iter_mut().find(|l| l.name == name) {
-                // A baseline stands in several races of one size: the first is kept.
+                // A baseline is part of several races of one size: the first is kept.
                 Some(l) if l.points.iter().any(|p| p.0 == point.0) => {}
                 Some(l) => l.points.push(point),
                 None => lines.push(Line { name: name.to_owned(), points: vec![point], computed }),
@@ -266,7 +266,7 @@ fn sizes(record: &Record, rows: &[&ResultRow]) -> Result<Vec<Figure>, ChartError
             &chart::lines(&lines, "bytes in a buffer", unit, &words)?,
             match ghz {
                 Some(ghz) => format!(
-                    "Medians; cycles at the {ghz:.3} GHz of the calibration chain, since ticks of the time-stamp counter are none. \
+                    "Medians; cycles at the {ghz:.3} GHz of the calibration chain, since time-stamp ticks are not core cycles. \
                      Lower is faster."
                 ),
                 None => "Medians; the core's frequency is not known here. Lower is faster.".to_owned(),
@@ -293,7 +293,7 @@ fn floors(rows: &[&ResultRow]) -> Result<Option<Figure>, ChartError> {
         "Distance to the floor".to_owned(),
         &chart::shares(&shares, "speed as a share of what the silicon allows")?,
         "The floor counts the operations of a design against what a core can start in a cycle, and nothing else: no load, \
-         no store, no call. It is computed and was never measured."
+         no store, no call. It is computed, never measured."
             .to_owned(),
     )
     .map(Some)

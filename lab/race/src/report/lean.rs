@@ -1,8 +1,8 @@
-//! A chart as the page has it: plotters' drawing with as few letters as say the same.
+//! Shrinks a chart for the page: plotters' drawing in as few letters as possible.
 //!
-//! plotters writes an element with all its attributes for every mark. Here marks of one kind that follow each other become one path,
-//! whose look is a class of the style sheet's, and texts of one kind a group. Nothing is added, and what is not known is an error: a
-//! mark cannot be lost.
+//! plotters writes every mark as an element with all its attributes. Here consecutive marks of one kind become one path,
+//! styled by a class, and texts of one kind become a group. Nothing is added, and anything unknown is an error, so that
+//! no mark can be lost.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -13,17 +13,17 @@ use plotters::style::RGBColor;
 use super::chart::ChartError;
 use super::plane::{failed, paint};
 
-/// A place on the paper; plotters has whole pixels only.
+/// A point of the drawing; plotters has whole pixels only.
 type Point = (i32, i32);
 
-/// An element of a drawing, with what stands in it.
+/// An element of a drawing, with its text.
 struct Element<'a> {
     name: &'a str,
     attributes: BTreeMap<&'a str, &'a str>,
     text: &'a str,
 }
 
-/// The elements in the outermost one, which comes first.
+/// All elements, the outermost one first.
 fn elements(svg: &str) -> Result<Vec<Element<'_>>, ChartError> {
     let mut found = Vec::new();
     let mut rest = svg;
@@ -36,7 +36,7 @@ fn elements(svg: &str) -> Result<Vec<Element<'_>>, ChartError> {
         let name = &rest[..end];
         rest = rest[end..].trim_start();
         let mut attributes = BTreeMap::new();
-        // A value may have any letter but its quotes.
+        // A value may have any character but its quotes.
         while !rest.starts_with(['/', '>']) {
             let (key, after) = rest.split_once("=\"").ok_or_else(|| failed("a tag without end"))?;
             let (value, after) = after.split_once('"').ok_or_else(|| failed("a value without end"))?;
@@ -74,7 +74,7 @@ impl<'a> Element<'a> {
             .ok_or_else(|| self.unknown(key))
     }
 
-    /// That the element says nothing but this.
+    /// Checks that the element has no other attributes.
     fn only(&self, known: &[&str]) -> Result<(), ChartError> {
         match self.attributes.keys().find(|key| !known.contains(key)) {
             Some(key) => Err(self.unknown(key)),
@@ -113,7 +113,7 @@ struct Path {
 }
 
 impl Path {
-    /// The shorter of two ways to say where.
+    /// Appends the shorter of two forms of a place.
     fn say(&mut self, absolute: String, relative: String) {
         self.letters += if relative.len() < absolute.len() { &relative } else { &absolute };
     }
@@ -129,7 +129,7 @@ impl Path {
         self.at = to;
     }
 
-    /// Through points, of which those on the straight way between others say nothing.
+    /// A line through points; those on the straight way between others are dropped.
     fn through(&mut self, points: &[Point], closed: bool) {
         let mut kept: Vec<Point> = Vec::new();
         for &p in points {
@@ -162,20 +162,20 @@ impl Path {
             self.letters.push('z');
             self.at = start;
         } else if rest.is_empty() {
-            // A line that is shorter than a pixel is one.
+            // A line shorter than a pixel becomes a pixel long.
             self.letters += "h1";
             self.at.0 += 1;
         }
     }
 
-    /// A line without length, which round ends make a dot.
+    /// A line without length, which its round ends make a dot.
     fn dot(&mut self, at: Point) {
         self.to(['M', 'm'], at);
         self.letters += "h0";
     }
 }
 
-/// What a text looks like, and where its foot is.
+/// A text's class, and the place of its foot.
 fn text_class(e: &Element<'_>) -> Result<(String, Point), ChartError> {
     e.only(&["x", "y", "dy", "text-anchor", "font-family", "font-size", "fill"])?;
     let mut class = e.colour("fill")?.to_owned();
@@ -191,7 +191,7 @@ fn text_class(e: &Element<'_>) -> Result<(String, Point), ChartError> {
         "end" => class += " end",
         _ => return Err(e.unknown("text-anchor")),
     }
-    // Half the height of an x is a quarter of the size, nearly.
+    // Half the height of an x is nearly a quarter of the size.
     let down = match e.get("dy") {
         "0.76em" => 0.76,
         "0.5ex" => 0.26,
@@ -204,7 +204,7 @@ fn text_class(e: &Element<'_>) -> Result<(String, Point), ChartError> {
 /// The drawing, for the page and its style sheet alone.
 ///
 /// # Errors
-/// [`ChartError`] where it has something that plotters did not make so far.
+/// [`ChartError`] if the drawing has something unknown.
 pub(super) fn lean(svg: &str) -> Result<String, ChartError> {
     let all = elements(svg)?;
     let (head, marks) =
@@ -221,7 +221,7 @@ pub(super) fn lean(svg: &str) -> Result<String, ChartError> {
             continue;
         }
         let mut onto = |class: String| -> usize {
-            // Only what follows each other: later marks lie over earlier ones.
+            // Only consecutive marks: later ones lie over earlier ones.
             if paths.last().is_none_or(|(known, _)| *known != class) {
                 paths.push((class, Path::default()));
             }
@@ -232,7 +232,7 @@ pub(super) fn lean(svg: &str) -> Result<String, ChartError> {
                 e.only(&["x", "y", "width", "height", "fill", "stroke"])?;
                 let (x, y, w, h) = (e.number("x")?, e.number("y")?, e.number("width")?, e.number("height")?);
                 let at = onto(format!("area {}", e.colour("fill")?));
-                // A step for each side, though it be of no length: what is narrower than a pixel stays a pixel.
+                // Each side is at least a pixel long, so that a narrow area stays visible.
                 let (w, h) = (w.max(1), h.max(1));
                 paths[at].1.through(&[(x, y), (x + w, y), (x + w, y + h), (x, y + h)], true);
             }
@@ -278,7 +278,7 @@ pub(super) fn lean(svg: &str) -> Result<String, ChartError> {
     for (class, path) in &paths {
         put(format_args!("<path class=\"{class}\" d=\"{}\"/>", path.letters))?;
     }
-    // Texts lie beside the marks and not under them, so that their place among them says nothing.
+    // Texts lie beside the marks and not under them, so their order does not matter.
     for (class, of) in &texts {
         put(format_args!("<g class=\"{class}\">"))?;
         for ((x, y), text) in of {

@@ -1,4 +1,4 @@
-//! The plane that charts of rows are drawn on, and what every chart has alike: fonts, colours, the SVG about it.
+//! The plane that charts of rows are drawn on, and what all charts share: fonts, colours, the SVG around them.
 #![forbid(unsafe_code)]
 
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use super::axis::Axis;
 use super::chart::ChartError;
 use crate::verdict::Verdict;
 
-/// What a chart paints with, and what `page.css` calls it, once for the light page and once for the dark one.
+/// A chart's colours and their names in `page.css`, which has each for the light page and for the dark one.
 pub(super) mod paint {
     use plotters::style::RGBColor;
 
@@ -24,7 +24,7 @@ pub(super) mod paint {
     pub(in super::super) const SLOWER: RGBColor = RGBColor(0xb4, 0x23, 0x3a);
     pub(in super::super) const SAME: RGBColor = RGBColor(0x3d, 0x56, 0x8c);
     pub(in super::super) const UNTOLD: RGBColor = RGBColor(0x9a, 0x67, 0x00);
-    /// For series: told apart by people who see colours differently too (Okabe and Ito's, in another order).
+    /// For series: colours that colour-blind readers can tell apart too (Okabe and Ito's, in another order).
     pub(in super::super) const SERIES: [RGBColor; 8] = [
         RGBColor(0x00, 0x72, 0xb2),
         RGBColor(0xd5, 0x5e, 0x00),
@@ -63,9 +63,9 @@ const WIDTH: u32 = 460;
 /// plotters writes a font's size divided by 1.24.
 pub(super) const FONT: f64 = 13.5 * 1.24;
 pub(super) const SMALL: f64 = 11.5 * 1.24;
-/// Pixels about the rows: above them, and below them the axis with its words.
+/// Pixels around the rows: above them, and below them the axis with its text.
 const ABOUT: u32 = 44;
-/// Letters of a row's name and of what is told at the row's other end, together; names are cut beyond, and the table has them whole.
+/// Letters of a row's name and of the text at its other end, together. Longer names are cut; the table has them whole.
 const LETTERS: usize = 54;
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -97,7 +97,7 @@ pub(super) fn verdict_colour(verdict: Verdict) -> RGBColor {
     }
 }
 
-/// Draws into an SVG of this height, which says in words what it shows.
+/// Draws into an SVG of this height, whose label is `words`.
 pub(super) fn svg(
     height: u32,
     words: &str,
@@ -109,7 +109,7 @@ pub(super) fn svg(
         draw(&area)?;
         area.present().map_err(failed)?;
     }
-    // For those who do not see it. The text is escaped, and plotters' own first tag has no such attribute.
+    // For screen readers. The text is escaped, and plotters' own first tag has no such attribute.
     let mut escaped = String::new();
     for c in words.chars() {
         match c {
@@ -119,7 +119,7 @@ pub(super) fn svg(
             c => escaped.push(c),
         }
     }
-    // plotters says of every mark that it is opaque, and writes each text on a line of its own.
+    // plotters marks everything as opaque, and writes each text on a line of its own.
     let text = text
         .replace(" opacity=\"1\"", "")
         .replace(" stroke-width=\"1\"", "")
@@ -132,20 +132,20 @@ pub(super) fn svg(
 
 /// A chart whose rows lie below each other over one axis.
 pub(super) struct Rows<'a> {
-    /// Where values lie.
+    /// The axis of the values.
     pub(super) axis: &'a Axis,
     /// How many rows there are, and how many pixels each has.
     pub(super) count: usize,
     pub(super) each: u32,
-    /// What is written at a value of the axis, and under it.
+    /// The label of a value, and the text under the axis.
     pub(super) text: fn(f64) -> String,
     pub(super) under: &'a str,
-    /// Shaded under everything, by corners.
+    /// Areas shaded under everything, by their corners.
     pub(super) bands: &'a [[(f64, f64); 2]],
 }
 
 impl Rows<'_> {
-    /// The chart with what `draw` draws. Upwards the plane counts the pixels that a row has.
+    /// The chart with what `draw` draws. The plane's vertical unit is a pixel.
     pub(super) fn drawn(
         &self,
         words: &str,
@@ -198,7 +198,7 @@ mod tests {
         assert!(cut.ends_with('…') && short(&long, "").chars().count() == LETTERS);
     }
 
-    /// A chart by itself and the light page have one set of colours.
+    /// A chart by itself and the light page share one set of colours.
     #[test]
     fn the_style_sheet_has_the_same_colours() {
         let css = include_str!("page.css");

@@ -1,12 +1,12 @@
-//! A study's page, which is Markdown, as a part of ours.
+//! A study's page, which is Markdown, as a part of the report.
 //!
-//! A record may come from anybody. Markup in its page is shown as text, and links and pictures by their words alone: nothing in it
-//! can lead out of the page or bring something in.
+//! A record may come from anybody. Markup in its page is shown as text, and links and pictures as their text alone: nothing in it
+//! can leave the page or load anything.
 #![forbid(unsafe_code)]
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-/// A study's heading of the first level stands under the chapter's, which is of the second.
+/// A study's first-level heading belongs under the chapter's, which is second-level.
 fn lower(level: HeadingLevel) -> HeadingLevel {
     match level {
         HeadingLevel::H1 => HeadingLevel::H3,
@@ -16,7 +16,7 @@ fn lower(level: HeadingLevel) -> HeadingLevel {
     }
 }
 
-/// The same as HTML.
+/// The Markdown as HTML.
 pub(super) fn html(markdown: &str) -> String {
     let events = Parser::new_ext(markdown, Options::ENABLE_TABLES).filter_map(|event| {
         Some(match event {
@@ -30,14 +30,14 @@ pub(super) fn html(markdown: &str) -> String {
                 attrs: Vec::new(),
             }),
             Event::End(TagEnd::Heading(level)) => Event::End(TagEnd::Heading(lower(level))),
-            // The language of a block of code would become a class.
+            // A code block's language would become a class.
             Event::Start(Tag::CodeBlock(_)) => Event::Start(Tag::CodeBlock(CodeBlockKind::Indented)),
             other => other,
         })
     });
     let mut out = String::new();
     pulldown_cmark::html::push_html(&mut out, events);
-    // A wide table scrolls by itself; the page does not. No text of the record's can be mistaken for a tag here, since all of it
+    // A wide table scrolls by itself; the page does not. No text of the record can be mistaken for a tag here: all of it
     // has been escaped.
     out.replace(
         "<table>",

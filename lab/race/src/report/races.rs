@@ -1,25 +1,25 @@
-//! Which rows of a record stand in one chart.
+//! Which rows of a record share a chart.
 #![forbid(unsafe_code)]
 
 use crate::record::ResultRow;
 
-/// What was raced against one baseline; or several such races that have one row each, of a family of subjects.
+/// A race against one baseline, or several such races of one row each, of a family of subjects.
 #[derive(Debug)]
 pub(super) struct Race<'a> {
-    /// The subject, or what the family's subjects begin with.
+    /// The subject, or the common prefix of the family's subjects.
     pub(super) title: String,
     pub(super) rows: Vec<&'a ResultRow>,
-    /// Of several races.
+    /// Whether it consists of several races.
     pub(super) merged: bool,
 }
 
-/// What stands before the last `/`, or everything.
+/// The part before the last `/`, or everything.
 fn parent(subject: &str) -> &str {
     subject.rsplit_once('/').map_or(subject, |(parent, _)| parent)
 }
 
-/// The rows by race, in the order of the first of each. A chart of a single row says little and takes much room: those of one family
-/// share one.
+/// The rows by race, in order of first appearance. A chart of a single row says little and takes much room: the single rows of a
+/// family share one.
 pub(super) fn of<'a>(rows: &[&'a ResultRow]) -> Vec<Race<'a>> {
     let mut races: Vec<Vec<&ResultRow>> = Vec::new();
     for &row in rows {
@@ -29,7 +29,7 @@ pub(super) fn of<'a>(rows: &[&'a ResultRow]) -> Vec<Race<'a>> {
         }
     }
     let large: Vec<&str> = races.iter().filter(|r| r.len() > 1).map(|r| r[0].subject.as_str()).collect();
-    // The family is that of a subject that was raced itself, where there is one above.
+    // The family is the nearest subject above with a race of several rows, if there is one.
     let family = |row: &'a ResultRow| {
         let mut above = parent(&row.subject);
         while above.contains('/') && !large.contains(&above) {
@@ -58,7 +58,7 @@ impl Race<'_> {
         row.subject.strip_prefix(self.title.as_str()).map_or("", |rest| rest.trim_start_matches('/'))
     }
 
-    /// A variant's name beside that rest, which may have said most of it: of `mm/alone`, `mm+level` is `+level`.
+    /// A variant's name without what that rest already says: beside `mm/alone`, `mm+level` is `+level`.
     fn beside<'r>(&self, row: &'r ResultRow, name: &'r str) -> &'r str {
         let said = |part: &str| {
             let more = name.strip_prefix(part).filter(|more| more.is_empty() || more.starts_with('+'));
@@ -67,7 +67,7 @@ impl Race<'_> {
         self.rest(row).split('/').find_map(said).unwrap_or(name)
     }
 
-    /// Over a chart: the subject, or what the subjects of these rows begin with.
+    /// A chart's title: the subject, or the common prefix of these rows' subjects.
     pub(super) fn over(&self) -> String {
         if self.merged { format!("{}/…", self.title) } else { self.title.clone() }
     }
@@ -76,7 +76,7 @@ impl Race<'_> {
         self.rows.iter().all(|r| r.baseline == self.rows[0].baseline)
     }
 
-    /// How a row is called in this chart.
+    /// A row's name in this chart.
     pub(super) fn name(&self, row: &ResultRow) -> String {
         if !self.merged {
             return row.variant.clone();
@@ -89,7 +89,7 @@ impl Race<'_> {
         name
     }
 
-    /// How a row's baseline is called in this chart.
+    /// The name of a row's baseline in this chart.
     pub(super) fn baseline_name(&self, row: &ResultRow) -> String {
         if self.merged {
             format!("{} {} (baseline)", self.rest(row), row.baseline).trim_start().to_owned()
@@ -100,11 +100,7 @@ impl Race<'_> {
 
     /// What the rows were raced against, in words.
     pub(super) fn against(&self) -> &str {
-        if self.one_baseline() {
-            &self.rows[0].baseline
-        } else {
-            "a baseline for each, which the table names"
-        }
+        if self.one_baseline() { &self.rows[0].baseline } else { "a baseline for each, named in the table" }
     }
 }
 
@@ -147,7 +143,7 @@ mod tests {
                 ("s/g/k/alone".to_owned(), names(&["k"]), false),
             ]
         );
-        // Without a subject above, what the names have before their last part; a baseline of all is not repeated.
+        // Without a subject above, the part before the last one; a common baseline is not repeated.
         let rows = [
             row("m/one/sign", "gpu", "core"),
             row("m/one/verify", "gpu", "core"),

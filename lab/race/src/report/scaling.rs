@@ -1,4 +1,4 @@
-//! Charts of what grows: threads that share the work, and batches of more and more items.
+//! Charts of scaling: threads that share the work, and batches of more and more items.
 #![forbid(unsafe_code)]
 
 use super::chart::{self, ChartError, Line};
@@ -6,11 +6,11 @@ use super::figures::Figure;
 use crate::record::ResultRow;
 use crate::table;
 
-/// More lines than this are not told apart: there is a chart for each subject's family then.
+/// More lines than this cannot be told apart: then each family of subjects has a chart.
 const LINES: usize = 8;
 
-/// `avx512+threads=2` is what, on how many threads? A batch on one thread is where the counting begins; where there is none, the
-/// plain operation is, and that is said by `false`. `+inside=2` are threads that share one operation.
+/// Splits `avx512+threads=2` into a name and a number of threads. A batch on one thread counts as one; where there is none, the
+/// plain operation does, marked by `false`. `+inside=2` are threads that share one operation.
 fn threaded(name: &str) -> Option<(String, f64, bool)> {
     let mut parts = name.split('+');
     let mut kept = vec![parts.next()?.to_owned()];
@@ -43,7 +43,7 @@ struct Threaded<'a> {
     baseline: &'a str,
     stem: String,
     points: Vec<(f64, f64)>,
-    /// Without threads and not in a batch.
+    /// The time without threads and not in a batch.
     plain: Option<f64>,
 }
 
@@ -74,7 +74,7 @@ fn gathered<'a>(rows: &[&'a ResultRow]) -> Vec<Threaded<'a>> {
         }
         t.points.sort_by(|a, b| a.0.total_cmp(&b.0));
     }
-    // Of the same from several races the one that has most, and of those the first.
+    // Of equal ones from several races, the first with the most points.
     let mut kept: Vec<Threaded<'a>> = Vec::new();
     for t in found {
         match kept.iter_mut().find(|k| k.subject == t.subject && k.stem == t.stem) {
@@ -86,7 +86,7 @@ fn gathered<'a>(rows: &[&'a ResultRow]) -> Vec<Threaded<'a>> {
     kept
 }
 
-/// Speed against the number of threads, of whatever ran on one and on more.
+/// Speed against the number of threads, for everything that ran on one and on more.
 pub(super) fn threads(rows: &[&ResultRow]) -> Result<Vec<Figure>, ChartError> {
     let mut lines: Vec<(&str, Line)> = Vec::new();
     for t in gathered(rows) {
@@ -121,7 +121,7 @@ fn figure_of_threads(group: &str, lines: Vec<(&str, Line)>) -> Result<Figure, Ch
         .collect();
     let most = lines.iter().flat_map(|l| &l.points).map(|p| p.0).fold(1.0, f64::max);
     lines.push(Line {
-        name: "as many times as threads".to_owned(),
+        name: "linear speed-up".to_owned(),
         points: vec![(1.0, 1.0), (most, most)],
         computed: true,
     });
@@ -137,8 +137,8 @@ fn figure_of_threads(group: &str, lines: Vec<(&str, Line)>) -> Result<Figure, Ch
     )
 }
 
-/// The family of a batch, how many items it has, and how many of them a unit of work is: `magma/omac-batch/128x1024` has 128 messages
-/// of 1,024 bytes and its unit is all of them, `mayo/round3/mayo1/verify-batch/16` has 16 and its unit is one.
+/// The family of a batch, its number of items, and how many of them make a unit of work. `magma/omac-batch/128x1024` has 128
+/// messages of 1,024 bytes, and its unit is all of them; `mayo/round3/mayo1/verify-batch/16` has 16, and its unit is one.
 pub(super) fn batch(row: &ResultRow) -> Option<(String, u64, f64)> {
     let (family, last) = row.subject.rsplit_once('/').filter(|(family, _)| family.ends_with("-batch"))?;
     let (items, each) = match last.split_once('x') {
@@ -170,7 +170,7 @@ pub(super) fn batches(rows: &[&ResultRow]) -> Result<Vec<Figure>, ChartError> {
         for (name, ns) in [(&row.baseline, row.baseline_median), (&row.variant, row.median)] {
             let point = (items as f64, ns / of / 1000.0);
             match lines.iter_mut().find(|l| l.name == *name) {
-                // A baseline stands in every comparison of a race: the first is kept.
+                // A baseline is part of every comparison of a race: the first is kept.
                 Some(line) if line.points.iter().any(|p| p.0 == point.0) => {}
                 Some(line) => line.points.push(point),
                 None => lines.push(Line { name: name.clone(), points: vec![point], computed: false }),

@@ -1,4 +1,4 @@
-//! Races that were run over and over: a dot for each, in a strip for each variant, so that two hundred take no more room than ten.
+//! Repeated races: a dot for each, in a strip for each variant, so that two hundred take no more room than ten.
 #![forbid(unsafe_code)]
 
 use plotters::prelude::*;
@@ -22,7 +22,7 @@ pub(super) struct Strip {
 
 /// Columns that dots are stacked in.
 const COLUMNS: usize = 86;
-/// Pixels of a strip: for its two lines of text, for a dot where there is room, and in all between these.
+/// Pixels of a strip: its two lines of text, a dot where there is room, and the limits of its height.
 const LINES: u32 = 38;
 const DOT: u32 = 5;
 const STRIP: (u32, u32) = (72, 118);
@@ -39,7 +39,7 @@ pub(super) fn counted(races: &[Ratio]) -> String {
     parts.join(", ")
 }
 
-/// The verdicts of a strip's races by the column that they stand in, equal ones next to each other, winners below, where they are seen.
+/// The verdicts of a strip's races by column: faster and slower at the bottom, where they are seen.
 fn columns(axis: &Axis, strip: &Strip) -> Vec<Vec<Verdict>> {
     let (start, end) = (axis.range().start.ln(), axis.range().end.ln());
     let mut columns: Vec<Vec<Verdict>> = vec![Vec::new(); COLUMNS];
@@ -53,8 +53,8 @@ fn columns(axis: &Axis, strip: &Strip) -> Vec<Vec<Verdict>> {
     columns
 }
 
-/// A dot for each race at its ratio, in the colour of its verdict; a line at each strip's median; shaded the median noise floor of its
-/// races. `each` says what a dot is.
+/// A dot for each race at its ratio, in the colour of its verdict; a line at each strip's median; the median noise floor of its
+/// races, shaded. `each` names what a dot is.
 ///
 /// # Errors
 /// [`ChartError`] where there are no races or the drawing fails.
@@ -86,7 +86,7 @@ pub(super) fn strips(strips: &[Strip], each: &str, words: &str) -> Result<String
     };
     chart.drawn(words, |plane| {
         let (start, end) = (axis.range().start.ln(), axis.range().end.ln());
-        // A verdict at a time, so that dots of one colour follow each other and are one path on the page.
+        // One verdict at a time, so that dots of one colour follow each other and become one path on the page.
         for verdict in Verdict::ALL {
             for (i, columns) in stacked.iter().enumerate() {
                 for (at, column) in columns.iter().enumerate() {

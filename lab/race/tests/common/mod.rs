@@ -16,7 +16,7 @@ pub fn normal(rng: &mut Rng) -> f64 {
     (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * rng.unit()).cos()
 }
 
-/// Time that stands still unless someone works.
+/// Time that stands still unless planted work runs.
 #[derive(Clone, Default)]
 pub struct FakeClock(pub Rc<Cell<f64>>);
 
@@ -35,7 +35,7 @@ impl Clock for FakeClock {
     }
 }
 
-/// Who ran, in which order: what the schedule did.
+/// Which contestants ran, in which order: what the schedule did.
 pub type Log = Rc<RefCell<Vec<(String, u64)>>>;
 
 /// The planted world that contestants share.
@@ -73,7 +73,7 @@ impl World {
         })
     }
 
-    /// A variant that is not here.
+    /// A variant that cannot run here.
     pub fn absent(&self, name: &str, why: &'static str) -> Variant {
         Variant::new(name, move || Err(Unavailable::because(why)))
     }

@@ -145,7 +145,7 @@ fn spread(engine: Engine, case: Case, pool: rayon::ThreadPool) -> Result<Box<dyn
     })
 }
 
-/// All messages of a batch, in place, each under a key of its own; the list of jobs is made anew for each batch, as it is in
+/// All messages of a batch, in place, each under a key of its own; the list of jobs is made anew for each batch, as in real
 /// use.
 fn batch(engine: Engine, case: Case, pool: Option<rayon::ThreadPool>) -> Box<dyn Runnable> {
     let Inputs { keys, mut texts, aad } = Inputs::new(case);

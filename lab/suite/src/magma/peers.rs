@@ -44,7 +44,7 @@ pub fn builds(context: &Context) -> Vec<PeerBuild> {
         .collect()
 }
 
-/// The peers as variants; what is missing says why when it is asked to run.
+/// The peers as variants; a missing peer gives the reason when it is run.
 pub(super) fn variants(context: &Context, case: Case) -> Vec<Variant> {
     let Some(places) = places(context) else { return Vec::new() };
     CIPHER_FLAVOURS
@@ -56,7 +56,7 @@ pub(super) fn variants(context: &Context, case: Case) -> Vec<Variant> {
         .collect()
 }
 
-/// What a peer may run for an operation, the most alike first, and in which direction.
+/// The modes that a peer may run for an operation, the most alike first, and the direction.
 fn modes(operation: Operation) -> (&'static [CipherMode], Direction) {
     const ECB: CipherMode = CipherMode::gost89(Gost89Mode::Ecb, Sbox::Tc26Z, false);
     const CTR: CipherMode = CipherMode::gost89(Gost89Mode::Ctr, Sbox::Tc26Z, false);

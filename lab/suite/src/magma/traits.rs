@@ -1,4 +1,4 @@
-//! The RustCrypto project's traits against the direct calls, on the backend that is chosen: what a caller who is generic pays.
+//! The RustCrypto project's traits against the direct calls, on the backend that is chosen: what generic code costs.
 #![forbid(unsafe_code)]
 
 use std::hint::black_box;

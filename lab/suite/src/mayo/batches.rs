@@ -16,7 +16,7 @@ use crate::Context;
 /// Items of a batch.
 const SIZES: [usize; 5] = [1, 4, 16, 64, 256];
 
-/// What is done in batches of several sizes.
+/// The operations that run in batches of several sizes.
 const OPERATIONS: [Operation; 2] = [Operation::Sign, Operation::Verify];
 
 /// Round 3's sets.

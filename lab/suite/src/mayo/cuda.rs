@@ -34,12 +34,12 @@ pub struct How {
     pub ring: Ring,
     /// How those are expanded.
     pub expand: Expand,
-    /// By which instructions it verifies with expanded keys.
+    /// The instructions that verify with expanded keys.
     pub multiply: Multiply,
 }
 
 impl How {
-    /// A batch of so many on the devices alone, signatures verified.
+    /// A batch of `batch` on the devices alone, signatures verified.
     #[must_use]
     pub const fn of(batch: usize) -> How {
         How {
@@ -53,7 +53,7 @@ impl How {
         }
     }
 
-    /// What a variant that uses its devices so is called: by the batch, and by what is not as usual.
+    /// The name of a variant that uses its devices this way: the batch, and each unusual setting.
     #[must_use]
     pub fn name(&self, device: &str) -> String {
         let mut name = format!("{device}+batch={}", self.batch);
@@ -79,7 +79,7 @@ impl How {
         name
     }
 
-    /// Whether an operation can be done so: products of bits are for expanded public keys, which have their matrices already.
+    /// Whether an operation can be done this way: products of bits are for expanded public keys, which have their matrices already.
     #[must_use]
     pub fn is_for(&self, operation: Operation) -> bool {
         let compact = matches!(operation, Operation::Keygen | Operation::Sign | Operation::Verify);
@@ -88,8 +88,8 @@ impl How {
     }
 }
 
-/// The forms that are raced to find how a device is used best: a small batch and a large one as usual, whose times make a line, and
-/// the large one otherwise. Not every one is for every operation ([`How::is_for`]).
+/// The forms that are raced to find the best use of a device: a small and a large batch with the usual settings, whose times make a
+/// line, and the large one with others. Not every form fits every operation ([`How::is_for`]).
 #[must_use]
 pub fn forms(emulated: bool) -> [How; 8] {
     // A device is idle with small batches; an emulated one is slow with any.
@@ -107,10 +107,10 @@ pub fn forms(emulated: bool) -> [How; 8] {
     ]
 }
 
-/// The chosen devices beside this CPU backend, nothing going to the CPU for being small.
+/// The chosen devices beside this CPU backend; small batches do not go to the CPU.
 ///
 /// # Errors
-/// What is not there and why.
+/// The missing device, and why.
 pub fn fleet(context: &Context, cpu: Engine) -> Result<Fleet, lanework_cpu::Unavailable> {
     let name = context.device.name();
     let of = |device| {
@@ -149,7 +149,7 @@ pub(super) fn check(
     }
 }
 
-/// The other forms that the devices have for `params`, against the CPU. Known answers alone are for the form that is used.
+/// The other forms that the devices have for `params`, against the CPU. [`Depth::KnownAnswers`] skips them.
 pub(super) fn check_forms(
     fleet: &Fleet,
     params: &'static Params,
@@ -166,7 +166,7 @@ pub(super) fn check_forms(
     }
 }
 
-/// Whether `params` leaves secrets in memory that this device has freed. Nobody else may hold the device.
+/// Whether `params` leaves secrets in memory that this device has freed. Nothing else may hold the device.
 #[must_use]
 pub fn secrets_left(device: lanework_cuda::Device, cpu: Engine, params: &'static Params) -> GateRow {
     row(lanework_mayo_cuda::secrets_left(device, cpu, params))
@@ -184,7 +184,7 @@ pub fn gate_rows(context: &Context, params: &'static Params) -> Vec<GateRow> {
     rows
 }
 
-/// What devices did over a race: told afterwards.
+/// What devices did over a race, reported afterwards.
 #[derive(Default)]
 struct Done {
     device: usize,
@@ -214,10 +214,10 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Prepares keys and messages, on the devices too where keys are expanded, and goes through the self-test.
+    /// Prepares keys and messages, on the devices too where keys are expanded, and runs the self-test.
     ///
     /// # Errors
-    /// Why there is no device, or that it does not compute rightly.
+    /// Why there is no device, or that it computes wrongly.
     pub fn new(
         context: &Context,
         params: &'static Params,
@@ -237,7 +237,7 @@ impl Batch {
         fleet.set_options(options);
         for gpu in fleet.gpus() {
             gpu.test(params).map_err(because)?;
-            // A variant is to be what it is called after.
+            // A variant must be what its name says.
             how.multiply.on(gpu.device().card()).map_err(because)?;
             let fused = gpu.fused(params).map_err(because)?;
             let at =
@@ -319,8 +319,8 @@ fn body(
     })
 }
 
-/// `operation` over a batch as it races. That a device left a result to the CPU ends the race: what is called after a device is
-/// to be its own.
+/// `operation` over a batch as it races. A result that a device left to the CPU ends the race: a variant named after a device must
+/// do all work on it, but for its CPU share.
 fn racing(
     context: &Context,
     params: &'static Params,

@@ -2,7 +2,7 @@
 //!
 //! Counted are the multiplications of m-vectors, which the design of the crate derives for each operation, at the rate of each
 //! backend's one loop over them, and the rounds of AES that expand a compact key. Either is a bound by itself, and the larger is the
-//! floor. Not counted: SHAKE, solving, loads, stores, and that both want the same pipes.
+//! floor. Not counted: SHAKE, solving, loads, stores, and that both need the same pipes.
 #![forbid(unsafe_code)]
 
 use lanework_magma::internals::floor::Ports;
@@ -31,8 +31,8 @@ fn counts(p: &Params, operation: &str) -> Option<(usize, bool)> {
 /// Core cycles.
 fn cycles(p: &Params, operation: &str, backend: &str, ports: &Ports) -> Option<f64> {
     let (products, expanded) = counts(p, operation)?;
-    // Both of AMD's designs start byte shuffles, affine maps and instructions of AES at the same rate. A shuffle serves 64
-    // elements, and an affine map of 512 bits 256; a register holds so many blocks.
+    // Both of AMD's designs start byte shuffles, affine maps and instructions of AES at the same rate. A shuffle serves 64 elements,
+    // an affine map of 512 bits 256. `blocks` is the blocks of AES that a register holds.
     let (elements, blocks, rate) = match backend {
         "avx2" => (64.0, 1.0, ports.shuffle256),
         "avx2-vaes" => (64.0, 2.0, ports.shuffle256),

@@ -40,7 +40,7 @@ pub fn builds(dir: &Path) -> Vec<PeerBuild> {
         .collect()
 }
 
-/// The peers of this set's round as variants; what is missing says why when it is asked to run.
+/// The peers of this set's round as variants; a missing peer gives the reason when it is run.
 pub(super) fn variants(context: &Context, params: &'static Params, operation: Operation) -> Vec<Variant> {
     let Some(dir) = context.peers.clone() else { return Vec::new() };
     FLAVOURS

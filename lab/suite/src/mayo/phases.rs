@@ -77,7 +77,7 @@ fn medians(clock: &dyn Clock, jobs: &mut [Box<dyn FnMut() + '_>]) -> Vec<f64> {
 /// A sentence naming the set whose own signature does not verify.
 pub fn profile(cpu: &Cpu, sets: &[&'static Params], backends: &[&str]) -> Result<Vec<Profile>, String> {
     let clock = Monotonic::new();
-    // Where the kernel will not pin, the profile is rougher and nothing else.
+    // Where the system refuses to pin, the profile is only rougher.
     let _pin = Pin::hold(None).and_then(|mut pin| pin.use_cores(1).map(|()| pin)).ok();
     let mut all = Vec::new();
     for &params in sets {

@@ -42,7 +42,7 @@ impl Ran {
         self.ms.iter().sum()
     }
 
-    /// Whole MAYO a second, where the device's clock moved: an emulated one's does not.
+    /// Whole MAYO a second, where the device's clock moved: an emulated device's does not.
     #[must_use]
     pub fn per_second(&self) -> Option<f64> {
         let ms = self.latency_ms();
@@ -53,7 +53,7 @@ impl Ran {
 /// Why a launch has no times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Lost {
-    /// Whether results differed from the CPU's; else the launch could not be had, for want of memory or of a device.
+    /// Whether results differed from the CPU's; otherwise the launch was impossible, for lack of memory or a device.
     pub wrong: bool,
     /// What happened.
     pub why: String,
@@ -74,7 +74,7 @@ impl Lost {
 pub struct Trial {
     /// How operations were spread.
     pub shape: Shape,
-    /// What it took.
+    /// Its times, or why it has none.
     pub ran: Result<Ran, Lost>,
 }
 
@@ -84,8 +84,8 @@ pub fn sweep(context: &Context, params: &'static Params, shapes: &[Shape], turns
     shapes.iter().map(|&shape| Trial { shape, ran: trial(context, params, shape, turns) }).collect()
 }
 
-/// The device with a heap of so many bytes. Nothing else may hold it: a heap is as large as it was when kernels were first loaded,
-/// until the last user lets go of the device.
+/// The device with a heap of `heap` bytes. Nothing else may hold it: until its last user releases the device, a heap keeps the
+/// size that it had when kernels were first loaded.
 fn open(context: &Context, cpu: Engine, heap: usize) -> Result<GpuThreads, Lost> {
     let devices = context.device.open().map_err(|u| Lost::unavailable(u.why))?;
     let device = devices.first().ok_or_else(|| Lost::unavailable("no device"))?;
@@ -95,7 +95,7 @@ fn open(context: &Context, cpu: Engine, heap: usize) -> Result<GpuThreads, Lost>
 fn trial(context: &Context, params: &'static Params, shape: Shape, turns: usize) -> Result<Ran, Lost> {
     let cpu = fastest(&context.cpu).map_err(|u| Lost::unavailable(u.why))?;
     let launch = ThreadLaunch { blocks: shape.0, threads: shape.1, memory: ThreadMemory::Heap };
-    // Opened and let go, to hear how much a thread works in; then anew with as much as all of them need.
+    // Opened once to learn how many bytes a thread needs, then again with enough for all of them.
     let bytes = open(context, cpu, 0)?.bytes(params);
     let threads = open(context, cpu, GpuThreads::heap(bytes, launch.in_flight()))?;
     let batch = Batch::new(cpu, params, launch.in_flight());
@@ -163,13 +163,13 @@ impl Batch {
         if verdicts.iter().any(Result::is_err) {
             return Err(Lost::wrong("a valid signature was refused"));
         }
-        // Each signature under its neighbour's message: a kernel that says yes to all does not pass.
+        // Each signature under its neighbour's message: a kernel that accepts everything does not pass.
         if self.keys.len() > 1 {
             let mut others = signed;
             others.rotate_left(1);
             let neighbours = self.keys.len() - 1; // the last may have a message of the pool's first again
             if valid(&others)?.0.iter().take(neighbours).any(Result::is_ok) {
-                return Err(Lost::wrong("another message's signature was taken"));
+                return Err(Lost::wrong("another message's signature was accepted"));
             }
         }
         Ok([made, signing, verifying])

@@ -1,8 +1,8 @@
 //! The least time that the silicon allows for a squaring, from counts of steps and never from a clock.
 //!
 //! A squaring's inverse and its partial GCD are chains: each step of words waits for the one before, and the GCD for the inverse. Their
-//! steps at an instruction's latency are a bound whatever else runs beside. Counted for `avx512` alone, in the design's own terms: not counted are
-//! rows, products, reduction, mispredicted exits, and the way from one chain to the other.
+//! steps at an instruction's latency are a bound whatever else runs beside. Only `avx512` is counted, in the design's own terms. Rows,
+//! products, reduction, mispredicted exits and the way from one chain to the other are not counted.
 #![forbid(unsafe_code)]
 
 use lanework_magma::internals::floor::{Ports, ZEN4};
@@ -33,7 +33,7 @@ pub(crate) fn floor(row: &ResultRow, machine: &Machine) -> Option<f64> {
         return None;
     }
     let ports = Ports::of(machine.vendor.known()?, *machine.family.known()?, *machine.model.known()?)?;
-    // The chain before the races: the one after them is not made yet.
+    // The calibration before the races: the one after them is not made yet.
     Some(cycles(&row.backend, &ports)? / machine.calibration_before.known()?.median_ghz)
 }
 

@@ -32,7 +32,7 @@ const CHAINS: [(&str, DelayPath, bool); 3] = [
     ("chiavdf-square", DelayPath::Gmp, false),
 ];
 
-/// Compilers and flags of what is there of it, for the machine card.
+/// Compilers and flags of the files that are there, for the machine card.
 #[must_use]
 pub fn builds(dir: &Path) -> Vec<PeerBuild> {
     let build = |card: &Card| PeerBuild {
@@ -47,7 +47,7 @@ pub fn builds(dir: &Path) -> Vec<PeerBuild> {
     library.into_iter().chain(chain).chain(bench).collect()
 }
 
-/// What there is of it, or why not: one entry for each file, for the doctor.
+/// Each of its files, or why it is missing, for the doctor.
 #[must_use]
 pub fn found(dir: &Path) -> Vec<(String, Result<String, String>)> {
     let line = |card: &Card| format!("{} {}, {}", card.project, card.version, card.compiler_version);
@@ -66,7 +66,7 @@ fn magnitude() -> String {
     known::SQUARINGS_D.trim_start_matches('-').to_owned()
 }
 
-/// chiavdf as variants; what is missing says why when it is asked to run.
+/// chiavdf as variants; a missing file gives the reason when it is run.
 pub(super) fn variants(context: &Context, operation: Operation) -> Vec<Variant> {
     let Some(dir) = context.peers.clone() else { return Vec::new() };
     if operation == Operation::Square {

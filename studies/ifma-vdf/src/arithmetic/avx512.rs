@@ -1,8 +1,8 @@
 //! Radix 2^52 in vectors of eight limbs, for CPUs with AVX-512 IFMA.
 //!
 //! A number of n limbs is the sum of limb\[i\] 2^(52 i); limbs above it are 0. Within an operation lanes hold up to 63 bits, and
-//! carries are settled once at its end (`carry.rs`). Widths are 5, 10, 20 and 41 limbs; what does not fit 256, 512, 1,024 or
-//! 2,112 bits is reported although the limbs could hold it, so that every backend says the same.
+//! carries are settled once at its end (`carry.rs`). Widths are 5, 10, 20 and 41 limbs. A number that does not fit 256, 512,
+//! 1,024 or 2,112 bits is reported although the limbs could hold it, so that all backends agree.
 
 use core::arch::x86_64::*;
 
@@ -22,7 +22,7 @@ pub(crate) const BITS: usize = 52;
 /// A limb of all ones.
 pub(crate) const LIMB: u64 = (1 << BITS) - 1;
 
-/// Limbs that hold so many bits.
+/// Limbs that hold this many bits.
 pub(crate) const fn limbs(bits: usize) -> usize {
     bits.div_ceil(BITS)
 }
@@ -40,7 +40,7 @@ impl<const V: usize> Number<V> {
         }
     }
 
-    /// Whether it is negative, by a load of its own: joined with a limb's it would span two stores, and wait for both.
+    /// Whether it is negative, by a load of its own: joined with a limb's load it would span two stores, and wait for both.
     #[inline(always)]
     pub(crate) fn sign(&self) -> bool {
         // SAFETY: a reference.

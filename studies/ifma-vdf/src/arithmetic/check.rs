@@ -1,8 +1,8 @@
 //! The checks that every backend must pass, as functions: the tests, the command and the laboratory call the same ones. Each
 //! gives a [`Row`].
 //!
-//! The oracle is the plain arithmetic of [`Int`] and [`lanework_integer::limbs`], which shares no code with a vector kernel, and which
-//! the tests hold against other people's libraries.
+//! The oracle is the plain arithmetic of [`Int`] and [`lanework_integer::limbs`], which shares no code with a vector kernel; the tests
+//! check it against other people's libraries.
 #![forbid(unsafe_code)]
 
 use core::cmp::Ordering;
@@ -37,7 +37,7 @@ fn edge<const R: usize>(kind: usize, unit: usize, bits: usize, place: usize, oth
     x
 }
 
-/// 2^e modulo m, for the factor that Montgomery's reduction leaves.
+/// 2^e modulo m, which undoes the factor that Montgomery's reduction leaves.
 fn power<const N: usize>(e: u32, m: &Uint<N>) -> Uint<N> {
     let mut x = Uint::<N>::ONE.div_rem(m).1;
     for _ in 0..e {
@@ -49,7 +49,7 @@ fn power<const N: usize>(e: u32, m: &Uint<N>) -> Uint<N> {
     x
 }
 
-/// All operations of one width on a pair of operands, against plain arithmetic. Gives what went wrong first. N limbs are an
+/// All operations of one width on a pair of operands, against plain arithmetic. Returns the first fault. N limbs are an
 /// operand, W a double-width number, and R enough for all.
 ///
 /// The third operand is a multiplier of matrices and counts.
@@ -156,7 +156,7 @@ fn division<const V: usize, const D: usize, const R: usize>(
             return Some("an exact quotient");
         }
     }
-    // The product and one more: of no divisor's but of 1.
+    // The product plus one: a multiple of no divisor but 1.
     let Some(more) = ops.wide_int::<R>(product).map(|p| p.plus(&Int::ONE)) else {
         return Some("writing a product");
     };
@@ -183,7 +183,7 @@ fn division<const V: usize, const D: usize, const R: usize>(
     None
 }
 
-/// Montgomery's reduction of x y modulo an odd m. Gives what went wrong.
+/// Montgomery's reduction of x y modulo an odd m. Returns the fault.
 #[must_use]
 pub fn reduction_fault<const V: usize, const D: usize, const R: usize>(
     ops: &Arithmetic<V, D>,
@@ -292,7 +292,7 @@ pub fn carries(name: &str, kernels: &Kernels, depth: Depth) -> Row {
     row
 }
 
-/// What must be refused: numbers that are too long, entries that have no opposite, divisors and moduli of 0.
+/// Inputs that must be refused: numbers that are too long, entries that have no opposite, divisors and moduli of 0.
 #[must_use]
 pub fn refusals(name: &str, kernels: &Kernels) -> Row {
     fn width<const V: usize, const D: usize>(row: &mut Row, ops: &Arithmetic<V, D>) {

@@ -8,9 +8,9 @@ use super::{Arithmetic, Kernels, Matrix, Modulus, Number, Sum, word_inverse};
 use lanework_integer::kernels::{Lane, Portable};
 use lanework_integer::limbs;
 
-/// What an instruction set does to a row of limbs.
+/// The operations of an instruction set on a row of limbs.
 pub(crate) trait Rows: Lane {
-    /// x += y * factor over the length of y; gives the limb that is carried out. x and y are of one length.
+    /// x += y * factor over the length of y; returns the limb carried out. x and y have the same length.
     #[inline(always)]
     fn add_mul(self, x: &mut [u64], y: &[u64], factor: u64) -> u64 {
         limbs::add_mul(x, y, factor)

@@ -123,10 +123,10 @@ mod x86_64 {
 /// The engine's code up to a phase, if it is known here.
 fn kernel(engine: Engine) -> Option<Kernel> {
     match engine.name() {
-        // SAFETY: there is an engine of this name only where its row's features were found, and they are BMI1, BMI2 and ADX.
+        // SAFETY: an engine of this name exists only where its row's features were found. They are BMI1, BMI2 and ADX.
         #[cfg(target_arch = "x86_64")]
         "adx" => Some(|forms, stop, upto| unsafe { x86_64::adx(forms, stop, upto) }),
-        // SAFETY: there is an engine of this name only where its row's features were found, and they are those of this kernel.
+        // SAFETY: an engine of this name exists only where its row's features were found. They are those of this kernel.
         #[cfg(target_arch = "x86_64")]
         "avx512" => Some(|forms, stop, upto| unsafe { x86_64::avx512(forms, stop, upto) }),
         "portable" => Some(portable),
@@ -145,7 +145,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// The first `count` forms of a chain from x that its fast code squares, from `skip` squarings on. Nothing for an engine whose
+    /// The first `count` forms of a chain from x that its fast code squares, from `skip` squarings on. Empty for an engine whose
     /// phases are not known here.
     ///
     /// # Errors
@@ -184,13 +184,13 @@ impl Account {
         self.forms.len()
     }
 
-    /// Runs the code up to the phase's end on every form, each after the one before has ended. A number in which all results
-    /// are.
+    /// Runs the code up to the phase's end on every form, each after the one before has ended. Returns a number that depends on
+    /// all results.
     pub(crate) fn run(&self, upto: Phase) -> u64 {
         (self.kernel)(&self.forms, self.stop, upto).mixed
     }
 
-    /// Whether every phase has a result for every form, and the last the chain's.
+    /// Whether every phase has a result for every form, and the last phase has the chain's.
     #[must_use]
     pub(crate) fn agrees(&self) -> bool {
         let tally = |phase| (self.kernel)(&self.forms, self.stop, phase);

@@ -1,7 +1,7 @@
-//! Forms of the vector kernels that only a study runs: products as one loop over the classes of rows, products with as many
-//! superfluous multiplications again, and sums in two's complement.
+//! Forms of the vector kernels that only a study runs: products as one loop over the classes of rows, products with twice
+//! the multiplications, half of them superfluous, and sums in two's complement.
 //!
-//! The functions that are raced lie in sections of their own, so that the linker says how long their code is.
+//! The functions that are raced are in sections of their own, so that the linker reports the length of their code.
 
 use core::arch::asm;
 use core::arch::x86_64::*;
@@ -274,7 +274,7 @@ pub(super) static LOOPED: Product =
 pub(super) static BUSY: Product =
     Product { mul512: busy_512, mul1024: busy_1024, bytes: [bytes::busy_512, bytes::busy_1024] };
 
-/// Sums in two's complement, and what the core is asked beside.
+/// Sums in two's complement, and loops that probe the core.
 #[derive(Debug)]
 pub struct Probes(());
 

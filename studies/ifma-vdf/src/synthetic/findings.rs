@@ -3,7 +3,7 @@
 
 use super::Synthetic;
 
-/// What the figures after other code do not tell. They are differences of two large times, and repeated runs on one machine
+/// What the figures after other code do not show. They are differences of two large times, and repeated runs on one machine
 /// put the same one on either side of 0.
 const CACHE: &str = "Whether the instruction cache is the cause is not settled: what a product adds to other code's time is a difference \
     of two large times, and swings by tens of cycles and across 0 between runs (from -66 to +14 in earlier ones on a Zen 4), since \

@@ -95,7 +95,7 @@ fn study_row(name: &str, f: [u32; 8], constant: &[u8], encrypt: impl Fn(&[u8], &
     row
 }
 
-/// One backend of ours: blocks and counters against the specification, messages of CFB against each other.
+/// One backend of ours: blocks and counters against the specification, CFB messages together against one at a time.
 fn ours(engine: Engine) -> Row {
     let mut row = Row::new("magma/lanes: blocks, counters and CFB with meshing", engine.name());
     for blocks in BLOCKS {
@@ -155,7 +155,7 @@ mod tests {
         let mut wrong = f;
         wrong[7] ^= 1;
         assert_eq!(study_row("f", wrong, &constant, right).failed, 1);
-        // A wrong block in the last lane of the report's loop, which the report itself does not look at.
+        // A wrong block in the last lane of the report's loop, which the report itself does not check.
         let mut lane = constant.clone();
         lane[63] ^= 0x80;
         assert_eq!(study_row("lane", f, &lane, right).failed, 1);

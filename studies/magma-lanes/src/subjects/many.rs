@@ -48,12 +48,12 @@ pub(crate) struct Many {
     engine: Engine,
     keys: Vec<Gost28147>,
     ivs: Vec<[u8; 8]>,
-    /// Bytes that each has behind it under its present key.
+    /// Bytes that each has processed under its present key.
     used: usize,
 }
 
 impl Many {
-    /// So many messages on a backend.
+    /// This many messages on a backend.
     #[must_use]
     pub(crate) fn new(engine: Engine, messages: usize) -> Many {
         let keys = (0..messages).map(|i| under(&key(i), engine)).collect();

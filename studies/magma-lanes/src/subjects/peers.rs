@@ -19,12 +19,12 @@ use lanework_suite::Context;
 
 use super::{BUFFER, Buffers, CFB_IV, CTR_IV, KEY, MESSAGES, Row, fill, many};
 
-/// What a peer is asked for, best first: Magma's own counter mode, or the same work in another byte order.
+/// The modes tried on a peer, best first: Magma's own counter mode, or the same work in another byte order.
 const CTR: [CipherMode; 2] = [CipherMode::MagmaCtr, CipherMode::gost89(Gost89Mode::Ctr, Sbox::Tc26Z, false)];
 const ECB: [CipherMode; 2] = [CipherMode::MagmaEcb, CipherMode::gost89(Gost89Mode::Ecb, Sbox::Tc26Z, false)];
 const GOST89: [CipherMode; 1] = [CipherMode::gost89(Gost89Mode::Cfb, Sbox::Tc26Z, true)];
 
-/// The variable by which a built gost-engine is named.
+/// The variable that names a built gost-engine.
 const GOST_ENGINE: &str = "LANEWORK_GOST_ENGINE";
 
 fn places(dir: &Path) -> CipherPlaces {
@@ -108,7 +108,7 @@ type Prepared = Result<Box<dyn Runnable>, Unavailable>;
 
 /// The peers over the study's real buffers.
 pub(super) fn ecb(context: &Context) -> Vec<Variant> {
-    // The row is not looked at.
+    // The row is not used.
     each(context, |dir, name, bytes, _| message(dir, name, bytes, &ECB, &[]), BUFFER, Row::Ctr)
 }
 
@@ -142,7 +142,7 @@ fn message(dir: &Path, name: &str, bytes: usize, modes: &[CipherMode], iv: &[u8]
     ))
 }
 
-/// A context for each message, none of which has to be started again.
+/// A context for each message, so that none has to be restarted.
 fn messages(dir: &Path, name: &str, bytes: usize) -> Prepared {
     let (peer, mode) = find(dir, name, &GOST89)?;
     let contexts = (0..MESSAGES).map(|i| open(peer.as_ref(), mode, &many::key(i), &many::iv(i)));
@@ -186,7 +186,7 @@ pub(super) fn gate_rows(context: &Context) -> Vec<GateRow> {
         .collect()
 }
 
-/// What ours makes of the input in a mode that a peer has.
+/// Our output for the input in a mode that a peer has.
 fn want(mode: CipherMode, iv: &[u8], input: &[u8]) -> Option<Vec<u8>> {
     let words = Gost28147::with(&KEY, OurSbox::Z, Engine::best());
     let mut out = input.to_vec();

@@ -42,7 +42,7 @@ extern "C" fn round_called(left: u32, right: u32, key: u32) -> u32 {
 /// f on eight words. CALLS: functions are called, not inlined.
 ///
 /// # Safety
-/// None is asked for; the type is that of the vector variants.
+/// None; the type is that of the vector variants.
 pub(crate) unsafe fn f<const CALLS: bool>(words: &[u32; 8]) -> [u32; 8] {
     words.map(if CALLS { |x| f_called(x) } else { f_inlined })
 }

@@ -88,7 +88,7 @@ pub(crate) unsafe fn f<const CALLS: bool>(words: &[u32; 8]) -> [u32; 8] {
 }
 
 /// Encrypts `n` Magma blocks, n a multiple of 8. CALLS: functions are called, not inlined. ALIGNED: the load and
-/// store instructions are those that want addresses at multiples of 32.
+/// store instructions are those that need addresses at multiples of 32.
 ///
 /// # Safety
 /// AVX2. `input`: 8n readable bytes; `output`: 8n writable bytes; the same address or disjoint; if ALIGNED, both at multiples of 32.

@@ -1,5 +1,5 @@
-//! A team of threads that waits as OpenMP's does: awake for a while, so that the next fork costs a cache line's way and
-//! not a wake-up by the system, then asleep.
+//! A team of threads that waits as OpenMP's does: awake for a while, so that the next fork costs a cache line's transfer
+//! and not a wake-up by the system, then asleep.
 //!
 //! A fork publishes a pointer to the caller's closure and a new generation; workers that see it run the closure and count
 //! themselves off; the join waits for the last of them. The closure outlives the fork because the join happens before
@@ -15,12 +15,12 @@ use std::thread::{self, JoinHandle, Thread};
 /// What a fork runs on every member, given the member's number.
 type Work<'a> = dyn Fn(usize) + Sync + 'a;
 
-/// Looks at the generation before a worker goes to sleep: some hundred microseconds, as long as signing has between forks.
+/// Checks of the generation before a worker goes to sleep: some hundred microseconds, the time between forks of signing.
 const PATIENCE: usize = 20_000;
-/// The same with more threads than cores, where waiting awake takes the core from whoever has work.
+/// The same with more threads than cores, where waiting awake takes the core from a thread that has work.
 const NO_PATIENCE: usize = 100;
 
-/// Looks between two offers to let another thread have the core: without them a member that the system has taken off its
+/// Checks between two offers to let another thread have the core. Without them a member that the system has taken off its
 /// core keeps the others waiting at full speed for a whole time slice, as soon as anything else runs on the machine.
 const LOOKS: usize = 64;
 
@@ -61,8 +61,8 @@ thread_local! {
 /// This thread's team of `threads`, itself included.
 ///
 /// # Panics
-/// When the system refuses the threads: there is no caller to hand an error to, and going on alone would put a false name
-/// under the figures.
+/// When the system refuses the threads: there is no caller to return an error to, and going on alone would put a false
+/// name on the figures.
 pub(super) fn of(threads: usize) -> Rc<Team> {
     TEAMS.with_borrow_mut(|teams| {
         if let Some(team) = teams.iter().find(|t| t.workers.len() + 1 == threads) {
@@ -122,7 +122,7 @@ impl Team {
         let pointer: *const Work<'_> = work;
         // SAFETY: only the lifetime changes; `Join` keeps this function from returning while a worker may use it.
         let pointer: *const Work<'static> = unsafe { std::mem::transmute(pointer) };
-        // SAFETY: no worker is pending, as just asserted, so none reads this; a team is not Sync, so nobody else writes.
+        // SAFETY: no worker is pending, as just asserted, so none reads this; a team is not Sync, so nothing else writes.
         unsafe { *self.shared.work.get() = Some(pointer) };
         self.shared.pending.store(self.workers.len(), Ordering::Release);
         let join = Join(&self.shared);
@@ -146,7 +146,7 @@ impl Drop for Team {
 
 /// A worker's life.
 fn serve(shared: &Shared, member: usize) {
-    /// A share that panics would leave the owner waiting, or its results half done: neither may go on.
+    /// A share that panics would leave the owner waiting, or its results half done: the process must not continue.
     struct Abort;
     impl Drop for Abort {
         fn drop(&mut self) {
@@ -167,7 +167,7 @@ fn serve(shared: &Shared, member: usize) {
             } else {
                 let asleep = &shared.asleep[member - 1];
                 asleep.store(true, Ordering::SeqCst);
-                // Looked at again after saying so: a fork in between would not have woken this worker.
+                // Checked again after announcing sleep: a fork in between would not have woken this worker.
                 if shared.generation.load(Ordering::SeqCst) == seen {
                     thread::park();
                 }

@@ -99,7 +99,7 @@ impl Functions {
             call,
             code,
             name: word(self.error_name).unwrap_or_else(|| "a code unknown to the driver".to_owned()),
-            text: word(self.error_string).unwrap_or_else(|| "it says no more".to_owned()),
+            text: word(self.error_string).unwrap_or_else(|| "no further description".to_owned()),
         }
     }
 

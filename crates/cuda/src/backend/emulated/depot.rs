@@ -33,7 +33,7 @@ fn pages(bytes: usize) -> Option<usize> {
 }
 
 impl Depot {
-    /// Of so many bytes, which the system need not have before they are used.
+    /// A depot of this many bytes, which the system provides only as they are used.
     pub(super) fn new(bytes: usize) -> Depot {
         Depot { total: pages(bytes).unwrap_or(PAGE), held: Mutex::default() }
     }
@@ -67,7 +67,7 @@ impl Depot {
         NonNull::new(unsafe { start.0.as_ptr().add(offset) })
     }
 
-    /// Takes back a part of so many bytes from `take`, without clearing it.
+    /// Takes back a part of that many bytes from `take`, without clearing it.
     pub(super) fn give(&self, part: NonNull<u8>, bytes: usize) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let (Some(start), Some(mut bytes)) = (held.start, pages(bytes)) else { return };

@@ -120,7 +120,7 @@ impl Machine for Emulated {
             return depots.pinned.give(memory, bytes);
         }
         if let Ok(layout) = Layout::from_size_align(bytes.max(1), PAGE) {
-            // SAFETY: `pin` made it with this layout, and nothing uses it any more.
+            // SAFETY: `pin` made it with this layout, and nothing uses it any longer.
             unsafe { dealloc(memory.as_ptr(), layout) };
         }
     }
@@ -284,14 +284,14 @@ impl Machine for Emulated {
     ) -> Result<(), Error> {
         let mut state = self.living()?;
         let Some(kernel) = state.functions.get(&function).copied() else {
-            return Err(Error::Shape("the kernel is another device's".to_owned()));
+            return Err(Error::Shape("the kernel belongs to a different device".to_owned()));
         };
         if let Some(why) = kernel.refuses(arguments) {
             return Err(Error::Shape(format!("{} {why}", kernel.name())));
         }
         if let Some(argument) = arguments.iter().find(|a| a.0.pointer && !state.knows(a.0.value)) {
             return Err(Error::Shape(format!(
-                "{}: {:#x} is no address of this device",
+                "{}: {:#x} is not an address of this device",
                 kernel.name(),
                 argument.0.value
             )));

@@ -45,13 +45,13 @@ impl Entry {
         unsafe { CStr::from_ptr(self.name) }.to_string_lossy().into_owned()
     }
 
-    /// Why these cannot be its arguments.
+    /// Why these cannot be its arguments, if so.
     pub(super) fn refuses(&self, arguments: &[Argument]) -> Option<String> {
         // SAFETY: the program's own constant table and its length.
         let declared: &[Parameter] =
             unsafe { core::slice::from_raw_parts(self.parameters, self.count as usize) };
         if declared.len() != arguments.len() {
-            return Some(format!("takes {} arguments and gets {}", declared.len(), arguments.len()));
+            return Some(format!("takes {} arguments but gets {}", declared.len(), arguments.len()));
         }
         declared.iter().zip(arguments).enumerate().find_map(|(i, (declared, argument))| {
             let (bytes, pointer) = (argument.0.bytes, argument.0.pointer);
@@ -59,7 +59,7 @@ impl Entry {
             let kind = |pointer: bool| if pointer { "an address" } else { "a number" };
             (!fits).then(|| {
                 format!(
-                    "takes {} of {} bytes as argument {i} and gets {} of {bytes}",
+                    "takes {} of {} bytes as argument {i} but gets {} of {bytes}",
                     kind(declared.pointer != 0),
                     declared.bytes,
                     kind(pointer)
@@ -123,7 +123,7 @@ impl State {
         self.next
     }
 
-    /// A buffer of so many bytes of unspecified content.
+    /// A buffer of this many bytes of unspecified content.
     pub(super) fn allocate(&mut self, bytes: usize) -> Option<u64> {
         let layout = layout(bytes)?;
         let start = match &self.depots {
@@ -153,7 +153,7 @@ impl State {
         let Some(bytes) = self.buffers.remove(&address) else { return };
         let Some(layout) = layout(bytes) else { return };
         let start: *mut u8 = core::ptr::with_exposed_provenance_mut(address as usize - ZONE);
-        // SAFETY: `allocate` made it with this layout, and nothing queued uses it any more.
+        // SAFETY: `allocate` made it with this layout, and nothing queued uses it any longer.
         let zero = unsafe {
             let zero = secret && core::slice::from_raw_parts(start.add(ZONE), bytes).iter().all(|b| *b == 0);
             match (&self.depots, NonNull::new(start)) {
@@ -170,7 +170,7 @@ impl State {
         self.freed.push(Freed { bytes, secret, zero });
     }
 
-    /// Whether the address is inside a buffer, or just behind it, or nothing.
+    /// Whether the address is inside a buffer, or just after it, or nothing.
     pub(super) fn knows(&self, address: u64) -> bool {
         address == 0
             || self
@@ -180,7 +180,7 @@ impl State {
                 .is_some_and(|(start, bytes)| address - start <= *bytes as u64)
     }
 
-    /// A record of the event behind the stream's queued work.
+    /// A record of the event after the stream's queued work.
     pub(super) fn record(&mut self, stream: usize, event: usize) {
         let Some(state) = self.events.get_mut(&event) else { return };
         state.asked += 1;
@@ -250,7 +250,7 @@ impl State {
     fn copy(&mut self, from: usize, to: usize, bytes: usize, down: bool) {
         let from: *const u8 = core::ptr::with_exposed_provenance(from);
         let to: *mut u8 = core::ptr::with_exposed_provenance_mut(to);
-        // SAFETY: both have so many bytes, by the contract of the method that queued it; pinned memory waits for its copies
+        // SAFETY: both have that many bytes, by the contract of the method that queued it; pinned memory waits for its copies
         // before it goes, and buffers for all work.
         unsafe { to.copy_from(from, bytes) };
         if !down {

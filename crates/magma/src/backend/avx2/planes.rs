@@ -9,9 +9,9 @@
 //! - the next two carry if s - n > -c, where c is 1 for a carry from below. c is held as the mask -c, and saturation
 //!   keeps the difference's sign, so this takes one subtraction and one comparison.
 //!
-//! For four registers of a half: 12 operations of addition (2 + 4 + 4 + 2), 12 to part nibbles (shift, two masks), 12
-//! shuffles and 12 XORs: **12 a register**, of which 4.5 (shuffles, shifts, saturating subtractions) have two ports on
-//! Zen 4. GFNI parts the high nibble by one operation instead of two: 11.
+//! For four registers of a half: 12 operations of addition (2 + 4 + 4 + 2), 12 to split nibbles (shift, two masks), 12
+//! shuffles and 12 XORs: **12 a register**. Of these, 4.5 (shuffles, shifts, saturating subtractions) have two ports on
+//! Zen 4. GFNI extracts the high nibble by one operation instead of two: 11.
 //!
 //! **Floor.** 4 vector operations a cycle: 12 cycles a round for 256 bytes, 1.5 cycles a byte; transpositions (64
 //! shuffles and 16 flips a group, the shuffles two or three a cycle) add 0.13. With GFNI 1.375 and as much again.
@@ -130,7 +130,7 @@ unsafe fn table(t: &[u8; 16]) -> Y {
     unsafe { _mm256_broadcastsi128_si256(_mm_load_si128(t.as_ptr().cast())) }
 }
 
-/// The same tables, hidden from the compiler. It would read all twelve before the first round and keep some of them in
+/// The same tables, hidden from the compiler, which would read all twelve before the first round and keep some in
 /// registers instead of the state.
 #[expect(clippy::pointers_in_nomem_asm_block, reason = "nothing is read through it there")]
 #[inline(always)]
@@ -299,7 +299,7 @@ pub(super) unsafe fn lane_rounds<const N: usize, const GFNI: bool>(
     }
 }
 
-/// One round of N groups under keys of their own.
+/// One round of N groups, each lane under its own key.
 #[inline(always)]
 unsafe fn own_keys<const N: usize, const GFNI: bool, const A: usize>(
     t: &Planes,
@@ -398,7 +398,7 @@ pub(super) unsafe fn load(input: *const u8, order: ByteOrder) -> Group {
     }
 }
 
-/// The blocks that `rounds` made of planes: the inverse of [`load`], with the halves changed over.
+/// The blocks of planes after `rounds`: the inverse of [`load`], with the halves swapped.
 ///
 /// # Safety
 /// AVX2.

@@ -1,7 +1,7 @@
 //! MGM's products, two blocks of each operand to a register.
 //!
 //! **Floor.** A carry-less multiplication for each product: on Zen 4 and Zen 5 one in two cycles for 128-bit registers.
-//! Beside it half a shuffle for each operand and one XOR.
+//! In addition, half a shuffle for each operand and one XOR.
 
 use core::arch::x86_64::*;
 
@@ -12,7 +12,7 @@ pub(super) unsafe fn products(h: *const u8, x: *const u8, n: usize, sum: &mut [u
     let reverse = _mm_setr_epi8(7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8);
     // SAFETY: block i, and i + 1 where two are taken, is one of n; `sum` is 16 bytes.
     unsafe {
-        // As many sums as multiplications under way.
+        // As many sums as multiplications in flight.
         let mut sums = [_mm_setzero_si128(); 8];
         let pair = |i: usize| {
             let h = _mm_shuffle_epi8(_mm_loadu_si128(h.add(8 * i).cast()), reverse);

@@ -2,7 +2,7 @@
 //!
 //! **Layout.** A half is held one bit to the left: bits 1 to 32 of its quadword. The rotation by 11 then moves nibbles by
 //! 12 bits, so that each substituted nibble is half a byte of its destination, and a shuffle whose index lies in that
-//! byte needs no rotation afterwards. Bit 0 and the bits above 32 hold anything: a sum carries upwards only, and the
+//! byte needs no rotation afterwards. Bit 0 and the bits above 32 are arbitrary: a sum carries only upwards, and the
 //! masks of the indices omit them.
 //!
 //! ```text
@@ -17,8 +17,8 @@
 //!
 //! **Floor.** On Zen 3 each of these operations takes one cycle. Addition, shift and mask lead to the first shuffles; two
 //! shuffles start in each cycle; the last pair is added to itself and to b: 3 + 4 + 2 = 9 cycles a round. The 34
-//! operations take 8.5 cycles on four ports. Measured: 11.8 in this order of instructions, which a search of 3,000
-//! orders found; 13 to 16 in most orders, the compiler's among them. Hence the assembly.
+//! operations take 8.5 cycles on four ports. Measured: 11.8 in this order of instructions, found by a search of 3,000
+//! orders; 13 to 16 in most orders, including the compiler's. Hence the assembly.
 
 use core::arch::asm;
 use core::arch::x86_64::*;
@@ -31,7 +31,7 @@ use crate::schedule::{ByteOrder, Counter, Schedule, word};
 /// Blocks in a register.
 pub(super) const BLOCKS: usize = 4;
 
-/// K1 to K8 of as many lanes.
+/// K1 to K8 of that many lanes.
 pub(super) type LaneWords = [[u32; BLOCKS]; 8];
 
 /// Blocks 0 to 3 of a counter as numbers.

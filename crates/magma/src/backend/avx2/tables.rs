@@ -27,8 +27,8 @@ pub(super) struct Words {
 /// of each row is 0, as in [`Words`].
 #[repr(C, align(64))]
 pub(super) struct Quadwords {
-    /// The masks of a nibble in bytes 0, 1, 2 and 3, that of one in bytes 0 and 4, and the omitted constant as a half:
-    /// each for every block.
+    /// The masks of a nibble in bytes 0, 1, 2 and 3, the mask of a nibble in bytes 0 and 4, and the omitted constant as
+    /// a half: each for every block.
     pub(super) fixed: [[u64; 4]; 6],
     pub(super) rows: [[u8; 16]; 8],
 }

@@ -20,7 +20,7 @@ pub(super) const BLOCKS: usize = 8;
 /// Lower halves and upper halves.
 pub(super) type Pair = [Y; 2];
 
-/// The order of bytes that makes numbers of blocks, and blocks of numbers.
+/// The order of bytes that turns blocks into numbers, and numbers into blocks.
 #[inline(always)]
 pub(super) unsafe fn numbers(order: ByteOrder) -> Y {
     // SAFETY: AVX2.
@@ -51,7 +51,7 @@ pub(super) unsafe fn load(blocks: [Y; 2], order: ByteOrder) -> Pair {
 pub(super) unsafe fn count(counter: &Counter) -> Pair {
     // SAFETY: AVX2.
     unsafe {
-        // The order in which `load` takes them.
+        // In the order of `load`.
         let index = _mm256_setr_epi32(0, 1, 4, 5, 2, 3, 6, 7);
         let low = _mm256_mullo_epi32(index, _mm256_set1_epi32(counter.step_low as i32));
         let high = _mm256_mullo_epi32(index, _mm256_set1_epi32(counter.step_high as i32));
@@ -62,7 +62,7 @@ pub(super) unsafe fn count(counter: &Counter) -> Pair {
     }
 }
 
-/// The blocks of halves: the inverse of [`load`] with the halves changed over, as the last round leaves them.
+/// The blocks of halves: the inverse of [`load`] with the halves swapped, as the last round leaves them.
 #[inline(always)]
 unsafe fn unload(pair: Pair, order: ByteOrder) -> [Y; 2] {
     // SAFETY: AVX2.
@@ -102,7 +102,7 @@ unsafe fn round(rows: &[Y; 8], zero: Y, key: u32, a: Y, b: Y) -> Y {
     }
 }
 
-/// All rounds of 8 words, and the blocks that come out.
+/// The blocks after all rounds of 8 words.
 ///
 /// # Safety
 /// AVX2.

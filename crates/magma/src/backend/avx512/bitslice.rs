@@ -1,25 +1,25 @@
-//! A bit of 512 blocks in each register: large inputs under set Z.
+//! One bit of 512 blocks in each register: large inputs under set Z.
 //!
 //! **The round.** A full adder takes two `vpternlog` a bit, a substitution with the addition to the other word ten (see
-//! [`super::circuits`]), and the rotation nothing: 143 for 512 blocks, or 4.5 for 16 where [`super::permute`] has eight
+//! [`super::circuits`]), and the rotation none: 143 for 512 blocks, or 4.5 for 16 where [`super::permute`] needs eight
 //! operations.
 //!
 //! **Floor.** Zen 4: 143 operations at two a cycle, 71.5 cycles a round, 0.56 cycles a byte; 64 loads of the state and
 //! 32 of the key at one a cycle, the latter shared by two sets of 512 blocks: 80 cycles, 0.63; 32 stores at one in two
-//! cycles: 64, 0.50. Zen 5: 36 cycles of operations, 40 of loads, 32 of stores or more: 0.31. Transposing: blocks to
-//! bits seven levels of interleavings of 64 registers and a bit matrix, back six levels: 0.17 on Zen 4, half of it
-//! where the input is a counter, whose bits are made where they are needed.
+//! cycles: 64, 0.50. Zen 5: 36 cycles of operations, 40 of loads, 32 of stores or more: 0.31. Transposing blocks to bits
+//! takes seven levels of interleavings of 64 registers and a bit matrix, and back six levels: 0.17 on Zen 4, half of it
+//! where the input is a counter, whose bits are made in place.
 //!
-//! **Measured** on Zen 4: 1.3 cycles a byte for counters and 1.6 for blocks, twice the floor and not less than
-//! [`super::permute`] takes. The carries are a chain of 32 operations a round, and what a round stores is loaded in the
-//! next. So this is a separate backend, for CPUs on which it measures faster. With one set instead of two, counters
-//! took 1.3 to 1.5.
+//! **Measured** on Zen 4: 1.3 cycles a byte for counters and 1.6 for blocks, twice the floor and no faster than
+//! [`super::permute`]. The carries are a chain of 32 operations a round, and each round loads what the last one stored.
+//! So this is a separate backend, for CPUs where it measures faster. With one set instead of two, counters took 1.3 to
+//! 1.5.
 //!
 //! **Layout.** 64 registers of bits: a0 then a1, lowest bit first. In a register, block t = 8 R + 4 l1 + 2 l0 + q0 with
 //! R = 32 p3 + 16 p2 + 8 p1 + 4 p0 + 2 q2 + q1 has byte p of 128-bit lane l, and bit 7 - q of the byte. That is how six
 //! levels of interleaving lead back to blocks in their order in memory.
 //!
-//! Leak class: constant time in lengths, byte order and the public steps of counters. State and key bits lie on the
+//! Leak class: constant time except for lengths, byte order and the public steps of counters. State and key bits lie on the
 //! stack and are wiped.
 
 use core::arch::x86_64::*;
@@ -35,12 +35,12 @@ pub(super) const SET: usize = 512;
 /// Registers of a set.
 const BITS: usize = 64;
 
-/// The bits of one set, with padding: sets a multiple of 4096 bytes apart would make loads of one match stores of the
-/// other.
+/// The bits of one set, with padding: if sets were a multiple of 4096 bytes apart, loads of one would match stores of
+/// the other.
 #[repr(C, align(64))]
 struct Set([Z; BITS], [Z; 8]);
 
-/// Two sets, so that one's chain of carries leaves room for the other's.
+/// Two sets, so that the carry chain of one leaves room for that of the other.
 type Sets = [Set; 2];
 
 /// All state on the stack.
@@ -146,8 +146,8 @@ fn round<const A: usize>(sets: &mut Sets, key: &[u32; 32]) {
                     (&mut sets[q].0[32 * (1 - A)..][..32]).try_into().expect("a word");
                 substitute!($n, x[q], b);
             }
-            // SAFETY: the assembly is empty. It keeps the state in memory: the compiler would hold some of it in
-            // registers and spill the rest to worse places.
+            // SAFETY: the assembly is empty. It keeps the state in memory: otherwise the compiler holds some of it in
+            // registers and spills the rest to worse places.
             unsafe {
                 core::arch::asm!("/* {0} */", in(reg) sets.as_mut_ptr(), options(nostack, preserves_flags));
             }
@@ -228,7 +228,7 @@ fn to_blocks(order: ByteOrder, bits: &[Z; BITS], between: &mut [Z; BITS], mut pu
     let ones = _mm512_set1_epi64(0x0102_0408_1020_4080);
     for j in 0..8 {
         let at = first_bit(order, j) ^ 32;
-        // The bit matrix turns the order of the bytes around.
+        // The bit matrix reverses the order of the bytes.
         let z: [Z; 8] = core::array::from_fn(|b| bits[at + 7 - b]);
         // (p3 p2 p1 p0), (b2 b1 b0) to (p0 b2 b1 b0), (p3 p2 p1)
         let z = exchange(exchange(exchange(z, 4), 2), 1);

@@ -1,14 +1,14 @@
 //! The steps of many messages, with the lanes' states kept in the rounds' layout.
 //!
-//! Over `lanes` alone, each step would join, store, load and split the states between the last round of one step and
+//! With `lanes` alone, each step would join, store, load and split the states between the last round of one step and
 //! the first of the next. Here only the messages' blocks are split and joined, beside the rounds, and counters are
-//! words that are added to.
+//! incremented as words.
 //!
 //! Floor, per step of 128 lanes: the rounds' 512 cycles on Zen 5 and 1024 on Zen 4, plus fetching (see
 //! `backend::chain`), plus 32 byte shuffles and 32 interleavings for input, and as many for output.
 //!
-//! Leak class: constant time in everything but lengths, S-box set and byte order. The states are left in the scratch,
-//! which its owner wipes.
+//! Leak class: constant time except for lengths, S-box set and byte order. The states are left in the scratch, which its
+//! owner wipes.
 
 use core::arch::x86_64::*;
 
@@ -21,10 +21,10 @@ use crate::backend::chain::{Chain, Half, LaneBlocks, ROWS, Scratch, Step, avx512
 
 type Z = __m512i;
 
-/// Up to this many lanes the rounds' latency decides, and `lanes` has shorter paths for that.
+/// Up to this many lanes the rounds' latency decides, and `lanes` has shorter paths.
 const FEW: usize = 64;
 
-/// A word of 16 lanes' keys follows that of the 16 lanes before.
+/// A word of 16 lanes' keys follows that of the previous 16 lanes.
 const GROUPS: usize = LANES / PAIR;
 
 struct Constants {
@@ -121,7 +121,7 @@ fn xor([a, b]: [Z; 2], [x, y]: [Z; 2]) -> [Z; 2] {
     [_mm512_xor_si512(a, x), _mm512_xor_si512(b, y)]
 }
 
-/// Lanes' sums, those of even lanes apart from those of odd ones, as the carry-less product gives them.
+/// Lanes' sums, even lanes apart from odd ones, as the carry-less product gives them.
 struct Sums<const N: usize>([[[Z; 2]; 2]; N]);
 
 impl<const N: usize> Sums<N> {

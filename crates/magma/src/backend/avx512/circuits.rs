@@ -1,7 +1,7 @@
 //! The substitutions of set Z as circuits of functions of three bits, as data.
 //!
-//! Each is six gates of three inputs and four of two, of which the latter also add their result to a bit of the other
-//! word: ten `vpternlog`. A SAT solver found them, and showed that five and four gates do not suffice.
+//! Each is six gates of three inputs and four of two. Those four also add their result to a bit of the other word: ten
+//! `vpternlog`. A SAT solver found them, and showed that five and four gates do not suffice.
 #![forbid(unsafe_code)]
 
 /// A function of three bits: x, y, z are numbers of wires, and bit 4x + 2y + z of the table is the result.
@@ -13,7 +13,7 @@ pub(super) struct Gate {
 /// Wires 0 to 3 are the input's bits, wire 4 + i is gate i.
 pub(super) struct Circuit {
     pub(super) gates: [Gate; 6],
-    /// Bit i of the output: functions of (the bit that it is added to, y, z), whose wire is given as 0.
+    /// Bit i of the output: functions of (the bit that it is added to, y, z); the first one's wire is given as 0.
     pub(super) outputs: [Gate; 4],
 }
 

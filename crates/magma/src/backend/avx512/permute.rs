@@ -14,13 +14,12 @@
 //! **Measured** on Zen 4: 1.23 cycles a byte. Eleven pairs in flight, with the state barely in the registers, gave
 //! 1.30; `vpmulhuw` for the shift, which runs on the other two pipes, 1.37 to 1.43 with eight to twelve.
 //!
-//! **Layout.** On Zen 4 eight pairs are in flight: 16 registers of state, four constants and the key, so that each round has
-//! 11 left. Zen 5's operations take 2 cycles, and there it is twelve pairs, two at a time, in all 32 registers. Blocks
-//! are taken apart within 128 bits; which block lies in which lane does not matter to the rounds and is undone by the
-//! interleaving (see [`BLOCK_OF_LANE`]).
+//! **Layout.** On Zen 4 eight pairs are in flight: 16 registers of state, four constants and the key, which leaves 11 for
+//! each round. Zen 5's operations take 2 cycles, so it has twelve pairs, two at a time, in all 32 registers. Blocks are
+//! taken apart within 128 bits. The rounds do not depend on which block lies in which lane, and the interleaving restores
+//! the order (see [`BLOCK_OF_LANE`]).
 //!
-//! Leak class: constant time in everything but lengths, S-box set and byte order. Nothing secret is stored but the
-//! output.
+//! Leak class: constant time except for lengths, S-box set and byte order. The output is the only secret stored.
 
 use core::arch::asm;
 use core::arch::x86_64::*;
@@ -39,13 +38,13 @@ type Y = __m256i;
 /// Blocks in a pair of registers.
 pub(super) const PAIR: usize = 16;
 
-/// Pairs in flight in bulk, where a CPU carries out 512 bits in two halves.
+/// Pairs in flight in bulk, where a CPU runs 512 bits as two halves.
 const EIGHT: usize = 8;
 
 /// The same where 512 bits are one operation, of twice the latency: eight pairs do not fill its pipes.
 const TWELVE: usize = 12;
 
-/// Up to this many pairs the time is that of the chain of operations, and shorter with registers of 256 bits.
+/// Up to this many pairs the chain of operations decides the time, which is shorter with 256-bit registers.
 const FEW: usize = 4;
 
 /// The constants of all rounds.
@@ -183,15 +182,15 @@ macro_rules! add {
     };
 }
 
-/// All rounds on twelve pairs, two at a time: 24 registers of state, four of constants and four more are all that there are, and a
-/// compiler does not find this order.
+/// All rounds on twelve pairs, two at a time. 24 registers of state, four of constants and four more use all 32, and a compiler
+/// does not find this order.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 #[inline]
 fn twelve(c: &Constants, keys: &[u32; 32], a: &mut [Z; TWELVE], b: &mut [Z; TWELVE]) {
     let [a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11] = a;
     let [b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11] = b;
     let keys = keys.as_ptr_range();
-    // Only a variable's type makes the compiler write the registers' full names.
+    // Only with typed variables does the compiler write the registers' full names.
     let (_x, _y, _u, _v): (Z, Z, Z, Z);
     // SAFETY: the features are enabled; 16 times two keys are read from the front of 32; all registers written are declared.
     unsafe {
@@ -240,8 +239,8 @@ fn under_one_key<const N: usize>(s: &Schedule, c: &Constants, a: &mut [Z; N], b:
     }
 }
 
-/// N pairs through all `rounds`: `get` gives the words (a0, a1) of a pair, `put` takes them. The state never passes through
-/// memory: a batch is this one function, with everything else inlined.
+/// N pairs through all `rounds`: `get` gives the words (a0, a1) of a pair, `put` takes them. A batch is this one function,
+/// with everything inlined, so the state never passes through memory.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 #[inline]
 fn pairs<const N: usize>(
@@ -334,7 +333,7 @@ unsafe fn blocks_in<const N: usize, const CUT: bool>(
     );
 }
 
-/// Calls with a constant number of pairs that is enough for `$n`, a number of pairs up to twelve.
+/// Calls with a constant number of pairs that suffices for `$n` pairs, up to twelve.
 macro_rules! by_pairs {
     ($n:expr, $pairs:ident => $call:expr) => {
         match $n {
@@ -358,7 +357,7 @@ macro_rules! by_pairs {
 /// AVX-512 F, BW, VL, VBMI; see `Kernels::blocks`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 pub(super) unsafe fn blocks(s: &Schedule, input: *const u8, output: *mut u8, n: usize) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller's promise.
     unsafe {
         if whole_512() {
             blocks_by::<TWELVE>(s, input, output, n)
@@ -494,7 +493,7 @@ unsafe fn stream<const XOR: bool>(
     output: *mut u8,
     n: usize,
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller's promise.
     unsafe {
         if whole_512() {
             stream_by::<TWELVE, XOR>(s, counter, input, output, n)
@@ -544,7 +543,7 @@ unsafe fn stream_by<const WIDE: usize, const XOR: bool>(
 /// AVX-512 F, BW, VL, VBMI; see `Kernels::counter`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 pub(super) unsafe fn counter(s: &Schedule, counter: Counter, input: *const u8, output: *mut u8, n: usize) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller's promise.
     unsafe { stream::<true>(s, counter, input, output, n) }
 }
 
@@ -617,7 +616,7 @@ pub(super) unsafe fn lanes(keys: &[Block], sbox: Sbox, order: ByteOrder, data: &
 mod tests {
     use super::*;
 
-    /// Both numbers of pairs in flight, of which a machine chooses one.
+    /// Both numbers of pairs in flight; a machine uses only one of them.
     #[test]
     fn eight_and_twelve_pairs_give_the_same() {
         let cpu = lanework_cpu::Cpu::detect();

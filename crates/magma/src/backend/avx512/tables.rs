@@ -36,7 +36,7 @@ pub(crate) static TABLES: [Tables; ROWS.len()] = {
     all
 };
 
-/// Bytes of two blocks for a byte shuffle that makes each block a little-endian number, or a number a block.
+/// A byte shuffle of two blocks that turns each block into a little-endian number, or back.
 pub(crate) const fn swap(order: ByteOrder) -> &'static [u8; 16] {
     match order {
         ByteOrder::Big => &[7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8],
@@ -44,8 +44,8 @@ pub(crate) const fn swap(order: ByteOrder) -> &'static [u8; 16] {
     }
 }
 
-/// The block, of sixteen, whose word lies in each of sixteen lanes after two registers of eight blocks were taken
-/// apart: 128 bits hold two blocks of the first register, then two of the second.
+/// For each of sixteen lanes, the block whose word lies there after two registers of eight blocks were taken apart: 128
+/// bits hold two blocks of the first register, then two of the second.
 pub(crate) const BLOCK_OF_LANE: [u32; 16] = [0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15];
 
 /// The lane of each of sixteen blocks.

@@ -1,4 +1,4 @@
-//! Few blocks at once: the least time from a block to its result, for the serial modes and short messages.
+//! A few blocks at once, with the least latency: for the serial modes and short messages.
 //!
 //! **The round.** A word of each block in each lane, kept rotated as in [`super::permute`]; here latency decides. With
 //! VBMI `vpermi2b` looks up 64 entries in two registers of 256 bits; that takes four cycles on Zen 4, or a little less
@@ -11,7 +11,7 @@
 //! 2, addition 1, mask 1, eight look-ups on two pipes 4 and the last one's 2, sum 1: 11 cycles, 350 a block (measured:
 //! 12).
 //!
-//! Leak class: constant time in everything but lengths, S-box set and byte order.
+//! Leak class: constant time except for lengths, S-box set and byte order.
 
 /// Stamps the kernels for one width of register.
 macro_rules! stamp {
@@ -55,7 +55,7 @@ macro_rules! stamp {
                 ($rol::<11>(b), $rol::<11>(a))
             }
 
-            /// The masks of `n` things of which a register holds `half`, in two registers.
+            /// The masks of `n` elements in two registers that hold `half` each.
             fn masks(n: usize, half: usize) -> [u64; 2] {
                 let below = |n: usize| !(u64::MAX << n);
                 [below(n.min(half)), below(n.saturating_sub(half).min(half))]
@@ -126,8 +126,8 @@ macro_rules! stamp {
         let (x, y) = (_mm256_castsi256_ps($x), _mm256_castsi256_ps($y));
         (_mm256_castps_si256(_mm256_shuffle_ps::<0x88>(x, y)), _mm256_castps_si256(_mm256_shuffle_ps::<0xdd>(x, y)))
     }};
-    // A mask in a mask register. From a constant mask the compiler would make a vector, and two operations of each
-    // look-up.
+    // A mask in a mask register. The compiler would turn a constant mask into a vector, and each look-up into two
+    // operations.
     (@kept $bits:ty, $mask:expr) => {{
         let mut kept: $bits = $mask;
         // SAFETY: the assembly is empty.

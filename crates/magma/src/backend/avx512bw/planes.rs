@@ -11,14 +11,13 @@
 //! CPUs with two 512-bit pipes, one of them for shuffles: 20 cycles, 1.25 as well. Transposing 512 bytes in and out
 //! takes 32 interleavings and shuffles each way: 0.1 on Zen 4.
 //!
-//! **Measured** on Zen 4: 1.9 cycles a byte. `vpcmpub` and `vpmovb2m` run one a cycle and take three to five until the
-//! masked subtraction can begin, three times in a row. Three or four groups, whose state does not fit the registers,
-//! gave 1.8 to 2.0.
+//! **Measured** on Zen 4: 1.9 cycles a byte. `vpcmpub` and `vpmovb2m` run one a cycle, and the masked subtraction begins
+//! three to five cycles later, three times in a row. Three or four groups, whose state does not fit the registers, gave
+//! 1.8 to 2.0.
 //!
 //! Two groups of 64 are in flight: 16 registers of state, eight tables, three constants.
 //!
-//! Leak class: constant time in everything but lengths, S-box set and byte order. Nothing secret is stored but the
-//! output.
+//! Leak class: constant time except for lengths, S-box set and byte order. The output is the only secret stored.
 
 use core::arch::x86_64::*;
 
@@ -37,7 +36,7 @@ pub(super) const GROUP: usize = 64;
 /// Registers of a group's blocks.
 const REGISTERS: usize = 8;
 
-/// Up to this many blocks, eight at a time take less than a group.
+/// Up to this many blocks, eight at a time are faster than a group.
 const FEW: usize = 24;
 
 /// The tables of a set: for byte j the low nibble's, then the high nibble's.
@@ -108,7 +107,7 @@ impl Constants {
         let tables = &TABLES[sbox as usize].0;
         let [to, from] = &SHUFFLES[order as usize];
         let mut ones = _mm512_set1_epi8(-1);
-        // SAFETY: the assembly is empty. From a masked subtraction of constants the compiler would make a vector of the
+        // SAFETY: the assembly is empty. The compiler would turn a masked subtraction of constants into a vector of the
         // mask and a subtraction.
         unsafe {
             core::arch::asm!("/* {0} */", inout(zmm_reg) ones, options(pure, nomem, nostack, preserves_flags));
@@ -178,8 +177,8 @@ fn transpose(z: [Z; 8]) -> [Z; 8] {
     v
 }
 
-/// All rounds on N groups: `get` gives register i of a group's blocks, already with [`Constants::to`]'s order, `put`
-/// takes it.
+/// All rounds on N groups: `get` gives register i of a group's blocks, already in [`Constants::to`]'s order; `put` takes
+/// it.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn groups<const N: usize>(
@@ -220,8 +219,8 @@ fn groups<const N: usize>(
 #[inline]
 fn spread(rounds: &[u32; 32], r: usize) -> [Z; 4] {
     let bytes = rounds[r..][..1].as_ptr().cast::<i8>();
-    // SAFETY: a word is four bytes. Each is read by itself, since a broadcast from memory costs less than one from a
-    // general register.
+    // SAFETY: a word is four bytes. Each byte is read separately, since a broadcast from memory costs less than one from
+    // a general register.
     core::array::from_fn(|j| unsafe { _mm512_set1_epi8(bytes.add(j).read()) })
 }
 
@@ -412,7 +411,7 @@ unsafe fn stream<const XOR: bool>(
 /// AVX-512 F, BW, VL; see `Kernels::counter`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) unsafe fn counter(s: &Schedule, counter: Counter, input: *const u8, output: *mut u8, n: usize) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller's promise.
     unsafe { stream::<true>(s, counter, input, output, n) }
 }
 
@@ -424,7 +423,7 @@ pub(super) unsafe fn keystream(s: &Schedule, counter: Counter, output: *mut u8, 
     unsafe { stream::<false>(s, counter, output, output, 8 * n) }
 }
 
-/// Groups that the lanes are.
+/// Groups of lanes.
 const LANE_GROUPS: usize = LANES / GROUP;
 
 /// Blocks of the lanes' keys: word by word, group by group, four bytes.

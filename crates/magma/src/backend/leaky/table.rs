@@ -1,9 +1,9 @@
-//! The cipher by tables, as a plant: which of the 64 cache lines are touched depends on the key and the block.
+//! The cipher by tables, as a plant: the key and the block decide which of the 64 cache lines are touched.
 
 use crate::sbox::Sbox;
 use crate::schedule::Schedule;
 
-/// Byte i of a word to what it contributes to t, rotated by 11.
+/// The contribution of byte i of a word to t, rotated by 11.
 static TABLES: [[u32; 256]; 4] = {
     let rows = Sbox::Z.rows();
     let mut tables = [[0; 256]; 4];

@@ -2,7 +2,7 @@
 //!
 //! A circuit computes S(x) ^ S(0). The missing `CONSTANT` costs no gates: see [`super::rounds`]. Inputs a to d are bits
 //! 0 to 3, every further letter is one gate, and the outputs are listed from bit 0 on. The circuits come from a beam
-//! search over sets of functions of four bits, guided by how many gates each output is away; the tests evaluate all of
+//! search over sets of functions of four bits, guided by each output's distance in gates; the tests evaluate all of
 //! them on all inputs. Gates of all eight boxes together: Z 121, A 116, B 123, C 121, D 122, Test 107.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Bit planes: 128 blocks on their side.
+//! Bit planes: 128 blocks, transposed.
 //!
 //! Plane i of a half holds bit i of that half of 128 blocks. Block b lies in bit 32 * (b / 2 % 2) + b / 4 of word b %
 //! 2: shifts and masks alone, without any shuffle, bring it there.
@@ -112,7 +112,7 @@ fn two_levels<const S2: u32, const S1: u32, const REVERSE: u8>(rows: &mut Half, 
     }
 }
 
-/// Transposes the four 32 x 32 matrices that lie beside each other in the planes.
+/// Transposes the four 32 x 32 matrices that lie side by side in the planes.
 #[inline(never)]
 fn transpose<const REVERSE: u8>(rows: &mut Half) {
     two_levels::<16, 8, REVERSE>(rows, [0x0000_ffff_0000_ffff, 0x00ff_00ff_00ff_00ff]);
@@ -209,9 +209,8 @@ pub(super) type Unwritten = [MaybeUninit<[u32; 4]>; 32];
 /// The planes that hold one word for all blocks: all ones where its bit is 1.
 #[inline(always)]
 pub(super) fn spread(word: u32, planes: &mut Unwritten) {
-    // Four bits beside each other first, each of which then fills a plane: the fewest operations where a vector's
-    // lanes can all be set to one of them. The baseline of x86-64 extends signs in lanes of 32 bits only, hence
-    // quarters.
+    // First four bits side by side; then each fills a plane. That takes the fewest operations where a vector's lanes
+    // can all be set to one lane. The baseline of x86-64 extends signs only in 32-bit lanes, hence quarters.
     for (g, planes) in planes.chunks_exact_mut(4).enumerate() {
         let q: [u32; 4] =
             core::array::from_fn(|j| (0u32.wrapping_sub(word & 1 << (4 * g + j)) as i32 >> 31) as u32);

@@ -2,9 +2,9 @@
 //!
 //! Bits four apart leave room for a sum of up to 15 terms: in the product of x's bits i, i + 4, ... with those of h at
 //! j, j + 4, ... the bits at i + j, i + j + 4, ... are right modulo 2, and the bits between are carries. Sixteen terms
-//! would meet in one place only, that of x's bits 60 to 63 with h's first, so those four bits are left out of the
-//! integer products and added by masks. The carries are masked away once at the end: XOR never moves them to a place
-//! that counts.
+//! would meet in only one place, that of x's bits 60 to 63 with h's first, so those four bits are left out of the
+//! integer products and added by masks. The carries are masked away once at the end: XOR never moves them to a
+//! significant place.
 //!
 //! Integer multiplication of 64 bits takes the same time for all operands on every x86-64 and on 64-bit Arm cores
 //! since Cortex-A53.

@@ -7,10 +7,10 @@
 //!
 //! **Substitutions cost no inversions.** The circuits compute S(x) ^ S(0), which AND, OR, XOR and AND NOT can do. They
 //! omit a constant word. So a half that was changed once is kept as its value XOR a constant c, and one that was
-//! changed twice as its value. A round whose right half is kept inverted in some bits needs no extra gate: there its u
-//! comes from k ^ c, its d is kept as d ^ c so that the sum comes out right, and AND becomes AND NOT. Halves are
-//! inverted in rounds 2 and 3 of every four, which meets the words K2, K3, K6 and K7 and no others in either direction,
-//! so that each word needs one kind of mask.
+//! changed twice as its value. A round whose right half is inverted in some bits needs no extra gate: u comes from
+//! k ^ c, d is kept as d ^ c so that the sum is right, and AND becomes AND NOT. Halves are inverted in rounds 2 and 3 of
+//! every four. In either direction these use the words K2, K3, K6 and K7 and no others, so each word needs one kind of
+//! mask.
 
 use core::mem::MaybeUninit;
 
@@ -20,15 +20,14 @@ use super::circuits::Circuits;
 use super::plane::{Half, Plane, Quarters, Unwritten, spread};
 use crate::schedule::{Schedule, word};
 
-/// The key's planes: for each word k ^ c and k ^ k' ^ c'.
+/// The key's planes: k ^ c and k ^ k' ^ c' for each word.
 #[repr(C, align(64))]
 pub(super) struct Masks {
     key: [Quarters; 8],
     edge: [Quarters; 8],
 }
 
-/// Memory for a key's masks, wiped when dropped. It starts uninitialised: zeroing 8 KiB would take as long as filling
-/// it.
+/// Memory for a key's masks, wiped when dropped. It starts uninitialised: zeroing 8 KiB would take as long as filling it.
 pub(super) struct Room(MaybeUninit<Masks>);
 
 impl Room {
@@ -48,7 +47,7 @@ impl Room {
                 spread(word ^ kept >> 1, &mut *(&raw mut (*masks).edge[w]).cast::<Unwritten>());
             }
         }
-        // SAFETY: the loop wrote all eight words of both.
+        // SAFETY: the loop wrote all eight words of both arrays.
         Key { masks: unsafe { self.0.assume_init_ref() }, rising: s.rising }
     }
 }
@@ -88,7 +87,7 @@ pub(super) mod kept {
     pub(crate) const PLAIN: u8 = 0;
     /// As its value XOR the set's constant.
     pub(crate) const INVERTED: u8 = 1;
-    /// As its value, and so is the left half afterwards: substitutions are completed on the spot.
+    /// As its value, and so is the left half afterwards: substitutions are completed at once.
     pub(crate) const ALWAYS_PLAIN: u8 = 2;
 }
 
@@ -150,7 +149,7 @@ pub(super) fn rounds<S: Circuits>(halves: &mut [Half; 2], key: Key<'_>) {
     }
 }
 
-/// All rounds of an encryption where every block has a key of its own: `keys` holds the planes of K1 to K8.
+/// All rounds of an encryption where every block has its own key: `keys` holds the planes of K1 to K8.
 pub(super) fn rounds_of_lanes<S: Circuits>(halves: &mut [Half; 2], keys: &[Half; 8]) {
     let [a0, a1] = halves;
     let mut edges = [[Plane::ZERO; 32]; 8];

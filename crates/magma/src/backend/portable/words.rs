@@ -98,7 +98,7 @@ pub(super) const ROW: usize = 8;
 /// A word of every block of a row.
 pub(super) type Row = [u32; ROW];
 
-/// The coefficients, each as a row, so that no round has to spread them.
+/// The coefficients, each spread to a row beforehand.
 static COEFFICIENT_ROWS: [[Row; 16]; 6] = {
     let mut all = [[[0; ROW]; 16]; 6];
     let mut set = 0;
@@ -121,7 +121,7 @@ fn round(c: &[Row; 16], key: &Row, left: &mut Row, right: &Row) {
     }
 }
 
-/// A row of blocks, as numbers. `keys` holds K1 to K8 for every block, of which `rising` rounds take the words in
+/// A row of blocks, as numbers. `keys` holds K1 to K8 for every block; the first `rising` rounds take the words in
 /// rising order.
 #[inline(always)]
 fn row(sbox: Sbox, keys: &[Row; 8], rising: usize, blocks: [u64; ROW]) -> [u64; ROW] {

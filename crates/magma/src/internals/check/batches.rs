@@ -20,7 +20,7 @@ use crate::modes::hazmat::EcbEncryptor;
 use crate::modes::{CbcEncryptor, CfbEncryptor, Ctr, Omac, Stream};
 use crate::sbox::Sbox;
 
-/// A message with a key of its own.
+/// A message with its own key.
 struct Message {
     magma: Magma,
     gost: Gost28147,
@@ -71,7 +71,7 @@ fn want_len(want: &Result<Vec<u8>, Error>) -> usize {
     want.as_ref().map_or(0, Vec::len)
 }
 
-/// Many messages with a key for each, of lengths from nothing on, against one after the other; also on two threads.
+/// Many messages of lengths from 0 up, each with its key, against one after the other; also on two threads.
 #[must_use]
 pub fn batches(engine: Engine, depth: Depth) -> Row {
     let mut row = Row::new("batches against one by one", engine.name());

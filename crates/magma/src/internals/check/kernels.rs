@@ -35,7 +35,7 @@ pub fn blocks(engine: Engine, depth: Depth) -> Row {
     blocks_against(engine, depth, Sbox::rows)
 }
 
-/// The same against other substitutions, which must be found.
+/// The same against other substitutions, which must be detected.
 pub(super) fn blocks_against<'r>(engine: Engine, depth: Depth, rows: impl Fn(Sbox) -> &'r Rows) -> Row {
     let mut row = Row::new("blocks, with every S-box set", engine.name());
     let mut numbers = Numbers(1);
@@ -73,7 +73,7 @@ pub(super) fn blocks_against<'r>(engine: Engine, depth: Depth, rows: impl Fn(Sbo
     row
 }
 
-/// Counters in either half, which wrap without touching the other, cut anywhere.
+/// Counters in either half, cut anywhere; they wrap without touching the other half.
 #[must_use]
 pub fn counters(engine: Engine, depth: Depth) -> Row {
     let mut row = Row::new("counters", engine.name());
@@ -110,7 +110,7 @@ pub fn counters(engine: Engine, depth: Depth) -> Row {
     row
 }
 
-/// A key of its own in every lane.
+/// Every lane with its own key.
 #[must_use]
 pub fn lanes(engine: Engine, depth: Depth) -> Row {
     let mut row = Row::new("a key in every lane", engine.name());

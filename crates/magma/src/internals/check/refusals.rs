@@ -1,4 +1,4 @@
-//! Refusals: every misuse has its own error and changes nothing, and everything that is not authentic is refused.
+//! Refusals: every misuse has its own error and changes nothing, and all data that is not authentic is refused.
 #![forbid(unsafe_code)]
 
 use alloc::borrow::ToOwned;
@@ -123,7 +123,7 @@ pub fn refusals(engine: Engine) -> Row {
     row
 }
 
-/// What MGM refuses.
+/// Misuses of MGM.
 fn mgm(row: &mut Row, key: &Magma, bytes: &[u8; 32], engine: Engine) {
     let Ok(mgm) = Mgm::with(bytes, 8, engine) else {
         row.case(false, || "MGM with a tag of 8 bytes was refused".to_owned());
@@ -247,7 +247,7 @@ pub fn damage(engine: Engine, depth: Depth) -> Row {
 type Tag<'k> = dyn Fn(&[u8]) -> Result<Vec<u8>, Error> + 'k;
 type Verify<'k> = dyn Fn(&[u8], &[u8]) -> Result<(), Error> + 'k;
 
-/// An authentication code under some key: its tag of a message, and its verdict on one.
+/// An authentication code under some key: its tag of a message, and its verification of one.
 pub(super) struct Code<'k> {
     pub(super) name: &'static str,
     /// Whether it authenticates an empty message. IMIT does not: that code is the same under every key.
@@ -275,7 +275,7 @@ macro_rules! code {
     };
 }
 
-/// Every authentication code there is.
+/// Every authentication code.
 pub(super) fn codes<'k>(magma: &'k Magma, gost: &'k Gost28147) -> Vec<Code<'k>> {
     vec![
         code!("OMAC", true, Omac::with_key(magma, 8)),
@@ -286,8 +286,8 @@ pub(super) fn codes<'k>(magma: &'k Magma, gost: &'k Gost28147) -> Vec<Code<'k>> 
     ]
 }
 
-/// A flipped bit anywhere in an authentication code or its message is refused. So is every tag, its own included, of an
-/// empty message that the code does not authenticate.
+/// A flipped bit anywhere in an authentication code or its message is refused. So is every tag of an empty message that
+/// the code does not authenticate, even the right one.
 pub(super) fn damaged(row: &mut Row, code: &Code<'_>, message: &[u8]) {
     let name = code.name;
     let Ok(tag) = (code.tag)(message) else {
@@ -302,7 +302,7 @@ pub(super) fn damaged(row: &mut Row, code: &Code<'_>, message: &[u8]) {
     };
     let verdict = verify(message, &tag);
     row.case(verdict == right, || {
-        format!("{name}: its own tag of {} bytes was judged {verdict:?}, not {right:?}", message.len())
+        format!("{name}: its own tag of {} bytes gave {verdict:?}, not {right:?}", message.len())
     });
     for bit in 0..8 * tag.len() {
         let mut tag = tag.clone();

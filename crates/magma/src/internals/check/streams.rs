@@ -1,4 +1,4 @@
-//! Modes, codes and MGM against their descriptions, at all lengths and in all cuts.
+//! Modes, codes and MGM against their descriptions, at all lengths and cut anywhere.
 #![forbid(unsafe_code)]
 
 use alloc::borrow::ToOwned;
@@ -23,7 +23,7 @@ use crate::modes::{
 };
 use crate::sbox::Sbox;
 
-/// The keys of one round of cases; everything below borrows them.
+/// The keys of one round of cases; the modes below borrow them.
 pub(crate) struct Keys {
     bytes: [u8; 32],
     iv: [u8; 24],
@@ -38,7 +38,7 @@ impl Keys {
         Keys::of(bytes, numbers.array(), engine, sbox)
     }
 
-    /// The keys of these bytes.
+    /// The keys from these bytes.
     pub(crate) fn of(bytes: [u8; 32], iv: [u8; 24], engine: Engine, sbox: Sbox) -> Keys {
         Keys {
             bytes,
@@ -56,7 +56,7 @@ type Plain<'k> = dyn Fn(&[u8]) -> Vec<u8> + 'k;
 /// A mode: new states for both directions, and the specification's result for a message.
 pub(crate) struct Mode<'k> {
     pub(crate) name: &'static str,
-    /// Lengths that it takes are multiples of this.
+    /// The lengths it takes are multiples of this.
     pub(crate) granule: usize,
     pub(crate) forth: Box<dyn Fn() -> Made<'k> + 'k>,
     pub(crate) back: Box<dyn Fn() -> Made<'k> + 'k>,
@@ -310,7 +310,7 @@ pub fn pieces(engine: Engine, depth: Depth) -> Row {
     row
 }
 
-/// MGM in pieces against MGM at once.
+/// MGM in pieces against MGM in one call.
 fn sealed_in_pieces(row: &mut Row, numbers: &mut Numbers, engine: Engine, message: &[u8]) {
     let Ok(mgm) = Mgm::with(&numbers.array(), 8, engine) else {
         row.case(false, || "MGM with a tag of 8 bytes was refused".to_owned());

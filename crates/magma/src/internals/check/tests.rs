@@ -22,7 +22,7 @@ fn every_backend_passes() {
     }
 }
 
-/// The block of RFC 8891 passes through 116 of the 128 entries, so that it alone would let a wrong cipher pass.
+/// The block of RFC 8891 uses only 116 of the 128 entries, so it alone would let a wrong cipher pass.
 #[test]
 fn every_changed_s_box_entry_is_noticed() {
     let engine = Engine::best();

@@ -31,7 +31,7 @@ pub const TREE: Derived = Derived {
 /// A key from a passphrase: PBKDF2 with HMAC_GOSTR3411_2012_512.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretched {
-    /// Where it stands.
+    /// The source.
     pub source: &'static str,
     /// The passphrase.
     pub passphrase: &'static str,
@@ -39,7 +39,7 @@ pub struct Stretched {
     pub salt: &'static str,
     /// c.
     pub iterations: u32,
-    /// What comes out.
+    /// The derived key.
     pub key: &'static str,
 }
 
@@ -101,7 +101,7 @@ pub const PBKDF2: &[Stretched] = &[
 /// A secret wrapped by KExp15 over Magma.
 #[derive(Clone, Copy, Debug)]
 pub struct Wrapped {
-    /// Where it stands.
+    /// The source.
     pub source: &'static str,
     /// K_Exp_MAC.
     pub mac: &'static str,
@@ -138,7 +138,7 @@ pub const WRAPPED: &[Wrapped] = &[
 /// A leaf of TLSTREE.
 #[derive(Clone, Copy, Debug)]
 pub struct Leaf {
-    /// Where it stands.
+    /// The source.
     pub source: &'static str,
     /// The root.
     pub root: &'static str,

@@ -4,7 +4,7 @@
 /// A sealed message. All in hexadecimal.
 #[derive(Clone, Copy, Debug)]
 pub struct Message {
-    /// Where it stands.
+    /// The source.
     pub source: &'static str,
     /// The cipher's key, 32 bytes.
     pub key: &'static str,
@@ -20,10 +20,10 @@ pub struct Message {
     pub tag: &'static str,
 }
 
-/// What a message's computation passes through. All in hexadecimal, blocks one after another.
+/// The intermediate values of a message. All in hexadecimal, blocks one after another.
 #[derive(Clone, Copy, Debug)]
 pub struct Inside {
-    /// The message, by its place in [`MESSAGES`].
+    /// The message's index in [`MESSAGES`].
     pub message: usize,
     /// Y_1, the first counter of the encryption.
     pub y: &'static str,
@@ -121,7 +121,7 @@ pub const MESSAGES: &[Message] = &[
     },
 ];
 
-/// The insides of the messages of RFC 9058.
+/// The intermediate values of the messages of RFC 9058.
 pub const INSIDES: &[Inside] = &[
     Inside {
         message: 0,

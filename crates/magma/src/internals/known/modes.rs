@@ -1,8 +1,8 @@
-//! Known answers of the modes, each with where it comes from.
+//! Known answers of the modes, each with its source.
 //!
-//! The Russian texts of GOST R 34.13-2015 and R 1323565.1.017-2018 were not at hand: what is cited from them was taken from
-//! the tests of other implementations, from two that do not share code where the source names two. Answers
-//! from RFCs were taken from the RFCs themselves.
+//! The Russian texts of GOST R 34.13-2015 and R 1323565.1.017-2018 were not available: their answers were taken from the
+//! tests of other implementations. Where the source names two of them, these do not share code. Answers from RFCs were
+//! taken from the RFCs themselves.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -26,7 +26,7 @@ pub(crate) use tests::engines;
 
 pub use legacy_answers::LEGACY;
 
-/// Which cipher.
+/// The cipher of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cipher {
     /// Magma.
@@ -35,7 +35,7 @@ pub enum Cipher {
     Gost28147(Sbox),
 }
 
-/// Which mode. Numbers are bytes.
+/// The mode of an answer. Numbers are bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the modes', and the fields the parameters'")]
 pub enum Mode {
@@ -44,7 +44,7 @@ pub enum Mode {
     Ofb,
     Cbc,
     Cfb,
-    /// With a tag of so many bytes.
+    /// With a tag of this many bytes.
     Omac(usize),
     CtrAcpkm {
         section: usize,
@@ -61,7 +61,7 @@ pub enum Mode {
     Imit,
 }
 
-/// A message: hexadecimal, so many zeros, hexadecimal.
+/// A message: hexadecimal digits, a number of zeros, hexadecimal digits.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "said above")]
 pub struct Plain {
@@ -70,7 +70,7 @@ pub struct Plain {
     pub after: &'static str,
 }
 
-/// How a ciphertext or tag begins and ends, in hexadecimal. Where `tail` is empty, `head` is all of it.
+/// The beginning and end of a ciphertext or tag, in hexadecimal. Where `tail` is empty, `head` is all of it.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "said above")]
 pub struct Sealed {
@@ -83,7 +83,7 @@ pub struct Sealed {
 pub struct Answer {
     /// The document's name for it.
     pub name: &'static str,
-    /// Where the bytes were taken from.
+    /// The source of the bytes.
     pub source: &'static str,
     /// The cipher.
     pub cipher: Cipher,
@@ -105,7 +105,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     hex.as_bytes().chunks(2).map(|pair| pair.iter().fold(0, |byte, &c| byte << 4 | digit(c))).collect()
 }
 
-/// Cuts `data` into pieces of these lengths, over and over, and gives each to `piece`. Modes of whole blocks get whole blocks.
+/// Cuts `data` into pieces of these lengths, repeatedly, and passes each to `piece`. Modes of whole blocks get whole blocks.
 fn pieces<E>(
     data: &mut [u8],
     cuts: &[usize],
@@ -148,7 +148,7 @@ impl Answer {
     /// again, and tags are accepted while damaged ones are not.
     ///
     /// # Errors
-    /// Whatever the mode refuses, which it should not.
+    /// The mode's refusal; there should be none.
     pub fn holds(&self, engine: Engine, cuts: &[usize]) -> Result<bool, Error> {
         let (key, iv) = (bytes(self.key), bytes(self.iv));
         let iv = iv.as_slice();
@@ -251,7 +251,7 @@ impl Answer {
         let tag = finish(mac.clone());
         let mut damaged = tag.as_ref().to_vec();
         damaged[0] ^= 1;
-        // IMIT of nothing is the same under every key: it has an answer, but is no proof.
+        // IMIT of an empty message is the same under every key: it has an answer, but proves nothing.
         let (wrong, right) = if matches!(self.mode, Mode::Imit) && self.plain().is_empty() {
             (Err(Error::EmptyMessage), Err(Error::EmptyMessage))
         } else {

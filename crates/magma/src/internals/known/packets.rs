@@ -4,7 +4,7 @@
 /// A record of TLS, from the root of the tree to the bytes on the wire.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
-    /// Where it stands.
+    /// The source.
     pub source: &'static str,
     /// The root of the tree of MAC keys.
     pub mac_root: &'static str,
@@ -14,11 +14,11 @@ pub struct Record {
     pub number: u64,
     /// The header of the plaintext.
     pub header: &'static str,
-    /// How many zeros the data is.
+    /// The length of the data, which is zeros.
     pub zeros: usize,
     /// The MAC over number, header and data.
     pub mac: &'static str,
-    /// The record as sent, header first; its beginning, where the source prints no more.
+    /// The record as sent, header first; only its beginning, where the source prints no more.
     pub sent: &'static str,
 }
 
@@ -63,7 +63,7 @@ pub const RECORDS: &[Record] = &[
 /// A record sealed by MGM under a key of TLSTREE.
 #[derive(Clone, Copy, Debug)]
 pub struct Sealed {
-    /// Where it stands.
+    /// The source.
     pub source: &'static str,
     /// The root of the tree.
     pub root: &'static str,
@@ -96,7 +96,7 @@ pub const SEALED: Sealed = Sealed {
 /// The key and the nonce of a packet of ESP, from the transform key and the packet's IV.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    /// Where it stands.
+    /// The source.
     pub source: &'static str,
     /// The transform key: root and salt.
     pub transform: &'static str,
@@ -108,7 +108,7 @@ pub struct Packet {
     pub nonce: &'static str,
 }
 
-/// Packets of ESP. What is sealed in them is in [`super::mgm::MESSAGES`].
+/// Packets of ESP. Their sealed messages are in [`super::mgm::MESSAGES`].
 pub const PACKETS: &[Packet] = &[
     Packet {
         source: "RFC 9227, appendix A, item 3",

@@ -1,7 +1,7 @@
 //! Keys from keys, all through HMAC of Streebog, which is another crate's code and looks its S-box up in tables.
 //!
-//! Memcheck takes an entry of a public table for public, so only some bytes of these keys are still secret in the end.
-//! This shows that nothing but those tables leaks.
+//! Memcheck treats an entry of a public table as public, so only some bytes of these keys are still secret in the end.
+//! This shows that only those tables leak.
 #![forbid(unsafe_code)]
 
 use super::secrets::{both, done, is_right, secret};

@@ -1,5 +1,5 @@
-//! Every kernel by itself, under secret keys, on secret and on public blocks, at the numbers of blocks where kernels
-//! change their method.
+//! Every kernel alone, under secret keys, on secret and on public blocks, at the numbers of blocks where kernels change
+//! their method.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::memory::Block;
@@ -54,7 +54,7 @@ fn blocks(kernels: &Kernels) {
     blocks_under(kernels, &Sbox::ALL, &ORDERS, &[true, false]);
 }
 
-/// The same for Magma alone on secret blocks, for a kernel made for that.
+/// The same only for Magma on secret blocks, for a kernel made for that.
 #[cfg(test)]
 pub(super) fn magma_blocks(kernels: &Kernels) {
     blocks_under(kernels, &[Sbox::Z], &[ByteOrder::Big], &[true]);
@@ -71,7 +71,7 @@ fn blocks_under(kernels: &Kernels, sets: &[Sbox], orders: &[ByteOrder], hiding: 
             ];
             for (hidden, open) in &ways {
                 for &hide in hiding {
-                    // All sets run through one code; one of them goes through all numbers.
+                    // All sets run the same code; one of them goes through all numbers.
                     for &n in if sbox == Sbox::Z { &COUNTS[..] } else { &[1, 9, 129] } {
                         let (mut data, message) = input(&mut numbers, 8 * n, hide);
                         kernels.blocks(hidden, data.as_mut_slice().into());

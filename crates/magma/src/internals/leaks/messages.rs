@@ -1,5 +1,5 @@
 //! MGM, batches, wrapped keys and containers' chunks: keys, associated data and messages are secret, nonces public.
-//! Released are ciphertexts, tags, and whether a tag is right.
+//! Ciphertexts, tags, and whether a tag is right are released.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::Threads;
@@ -250,7 +250,7 @@ pub(super) fn container_keys(engine: Engine) -> Container {
     let key = || Secret::Key(Zeroizing::new(hidden));
     let encryptor = Encryptor::new(&key(), options, numbers.array(), engine).expect("a container");
     let header = encryptor.header().to_vec();
-    // Memcheck takes an entry of a public table for public, and so some of the commitment and of the branch's key.
+    // Memcheck treats an entry of a public table as public, and so parts of the commitment and of the branch's key.
     // Magma's output from that key stays secret: `container_chunks` asserts it.
     assert!(secret_bytes(&header) > 0, "the commitment: memcheck has lost track of secrets");
     release(&header);

@@ -99,7 +99,7 @@ pub(super) fn codes(engine: Engine) {
                 };
                 let (tag, want) = (new().finish(), $want);
                 came_out($name, tag.as_ref(), &want);
-                // The received tag is as public as the answer; the computed one stays secret where it is wrong.
+                // The received tag is as public as the answer; the computed one stays secret where they differ.
                 assert!(new().verify(&want).is_ok(), "{}", $name);
                 for at in 0..want.len() {
                     let mut wrong = want;
@@ -117,7 +117,7 @@ pub(super) fn codes(engine: Engine) {
             done("OMAC-ACPKM", OmacAcpkm::with_key(&magma, 64, 80, 8)),
             plain::omac_acpkm(&open, 64, 80, &message)
         );
-        // IMIT of nothing is zeros under every key.
+        // IMIT of an empty message is zeros under every key.
         let meshings: &[_] = if n == 0 { &[] } else { &[(Meshing::None, false), (Meshing::CryptoPro, true)] };
         for &(meshing, mesh) in meshings {
             code!(

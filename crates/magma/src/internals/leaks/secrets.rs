@@ -7,7 +7,7 @@ use lanework_leakage::memcheck::{make_secret, release, secret_bytes};
 
 use crate::internals::check::Numbers;
 
-/// These bytes in memory of their own, secret from now on.
+/// A copy of these bytes, secret from now on.
 pub(super) fn secret(bytes: &[u8]) -> Vec<u8> {
     // The values are hidden from the compiler, which would otherwise compute with them at compile time.
     let bytes = black_box(bytes.to_vec());
@@ -15,7 +15,7 @@ pub(super) fn secret(bytes: &[u8]) -> Vec<u8> {
     black_box(bytes)
 }
 
-/// A secret array of the next numbers, and the same as public bytes.
+/// The next numbers as a secret array and as public bytes.
 pub(super) fn both<const N: usize>(numbers: &mut Numbers) -> ([u8; N], [u8; N]) {
     let open = numbers.array::<N>();
     (secret(&open).try_into().expect("as long as it was"), open)

@@ -19,7 +19,7 @@ use crate::sbox::Sbox;
 /// An operation's inputs.
 pub(super) struct Work {
     key: [u8; 32],
-    /// For operations that take many keys, or one more.
+    /// More keys, for operations that take several.
     keys: Vec<[u8; 32]>,
     text: Vec<u8>,
     made: Vec<u8>,
@@ -83,7 +83,7 @@ pub(super) const OPERATIONS: [Operation; 12] = [
         w.made = tag.as_ref().to_vec();
         let mut mac = Omac::with_key(&magma, 8)?;
         mac.update(&w.text[..1030])?;
-        // The tag that was expected differs from key to key; that it is right does not.
+        // The expected tag differs from key to key; the answer that it is right does not.
         mac.verify(tag.as_ref())
     }),
     ("OMAC-ACPKM", |engine, w| {
@@ -137,7 +137,7 @@ pub(super) const OPERATIONS: [Operation; 12] = [
     }),
 ];
 
-/// Does an operation.
+/// Runs an operation.
 ///
 /// # Panics
 /// If it fails: its inputs are right.
@@ -145,7 +145,7 @@ pub(super) fn run(engine: Engine, (what, operation): Operation, work: &mut Work)
     operation(engine, work).unwrap_or_else(|error| panic!("{what}: {error}"));
 }
 
-/// Its output.
+/// The operation's output.
 pub(super) fn answer(work: &Work) -> Vec<u8> {
     [&work.made[..], &work.text].concat()
 }

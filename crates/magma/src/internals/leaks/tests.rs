@@ -98,7 +98,7 @@ fn comparisons(tier: &str) -> (&'static str, Compare) {
     }
 }
 
-/// A MAC that such a comparison reads before its release.
+/// Such a comparison reads a MAC before its release.
 fn compared_early(engine: Engine) {
     let (hidden, open) = both(&mut Numbers(81));
     let mac = |key| {
@@ -109,7 +109,7 @@ fn compared_early(engine: Engine) {
     let right = mac(&open);
     let (_, equal) = comparisons(engine.name());
     assert!(equal(mac(&hidden).as_ref(), right.as_ref()));
-    // So does one that compares a received tag.
+    // The same with a received tag.
     assert!(!equal(&secret(&[1; 8]), right.as_ref()));
 }
 

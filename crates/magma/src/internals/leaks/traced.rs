@@ -1,6 +1,6 @@
 //! The same instructions and the same memory for different secrets, on the processor itself, for every backend. Each
-//! operation runs under several keys on as many messages, and the runs are compared instruction by instruction. IVs and
-//! lengths are public and the same.
+//! operation runs under several keys, each with its own message, and the runs are compared instruction by instruction.
+//! IVs and lengths are public and the same.
 #![forbid(unsafe_code)]
 
 use lanework_leakage::plants::BRANCH;
@@ -13,7 +13,7 @@ use crate::backend::BACKENDS;
 use crate::backend::Engine;
 use crate::backend::leaky::{self, Plant};
 
-/// Keys that each operation is compared for.
+/// The number of keys that each operation is compared for.
 const SECRETS: usize = 6;
 
 fn compare(engine: Engine, operation: Operation, secrets: usize) -> Option<Report> {

@@ -115,7 +115,7 @@ fn twice(x: u64) -> u64 {
     reduced as u64
 }
 
-/// The last block, padded if need be, with the chain and the mask that belongs to it.
+/// The last block, padded if needed, with the chain and its mask.
 fn closing(chain: &[u8], last: &[u8], k1: u64) -> Block {
     let (mut padded, mask) = (last.to_vec(), if last.len() == 8 { k1 } else { twice(k1) });
     if last.len() < 8 {

@@ -1,4 +1,4 @@
-//! CFB with key meshing, RFC 5830, 7 and RFC 4357, 2.3.2. Without meshing it is that of [`crate::modes`].
+//! CFB with key meshing, RFC 5830, 7 and RFC 4357, 2.3.2. Without meshing it is the CFB of [`crate::modes`].
 #![forbid(unsafe_code)]
 
 use inout::InOutBuf;

@@ -18,7 +18,7 @@ const C1: u32 = 0x0101_0104;
 /// GOST 28147-89 in counter mode: encryption and decryption are one. Runs in parallel, under one key at a time.
 ///
 /// Never repeat an IV under one key. [`Stream::process`] returns [`Error::KeyExhausted`] beyond the key's limits; with
-/// meshing the given key is charged for its own 1024 bytes only.
+/// meshing the given key is charged only for its own 1024 bytes.
 #[derive(Clone)]
 pub struct Cnt {
     key: Meshed,
@@ -48,8 +48,8 @@ impl Cnt {
         for (i, block) in out.chunks_exact_mut(BLOCK).enumerate() {
             let i = i as u32 + 1;
             // Counting up in one step needs no chain and no branch: i times C1 is public and folded modulo 2^32 - 1
-            // first. The sum's carry comes back at the bottom, so that the result is 1 to 2^32 - 1, as counting one by
-            // one gives it.
+            // first. The sum's carry is added at the bottom, so the result is 1 to 2^32 - 1, as when counting one by
+            // one.
             let step = u64::from(i) * u64::from(C1);
             let step = (step & 0xffff_ffff) + (step >> 32);
             let sum = u64::from(high) + ((step & 0xffff_ffff) + (step >> 32));

@@ -16,8 +16,8 @@ use crate::sbox::Sbox;
 /// here, and a block of zeros follows. gost-engine and CryptoPro do the same. Bouncy Castle, pygost and gogost process
 /// the padded block alone, so their codes of such messages differ. From 9 bytes on all agree.
 ///
-/// [`Imit::update`] returns [`Error::KeyExhausted`] beyond the key's limits; with meshing the given key is charged for
-/// its own 1024 bytes only. Codes that [`Imit::verify`] refuses count as refused messages ([`crate::limits`]).
+/// [`Imit::update`] returns [`Error::KeyExhausted`] beyond the key's limits; with meshing the given key is charged only
+/// for its own 1024 bytes. Codes that [`Imit::verify`] refuses count as refused messages ([`crate::limits`]).
 #[derive(Clone)]
 pub struct Imit {
     key: Meshed,
@@ -76,7 +76,7 @@ impl Imit {
         Ok(())
     }
 
-    /// The tag. That of an empty message is the first half of the initial block, independent of the key.
+    /// The tag. For an empty message it is the first half of the initial block, independent of the key.
     #[must_use]
     pub fn finish(mut self) -> Tag {
         if self.len > 0 {
@@ -94,8 +94,8 @@ impl Imit {
     /// Whether `tag` is the message's, in constant time.
     ///
     /// # Errors
-    /// [`Error::EmptyMessage`] for an empty message, whose tag is public; [`Error::TagLength`] where it has not 4
-    /// bytes; [`Error::Refused`] where it is another one; [`Error::TooManyRefused`] where too many were.
+    /// [`Error::EmptyMessage`] for an empty message, whose tag is public; [`Error::TagLength`] unless the tag has 4
+    /// bytes; [`Error::Refused`] if it is wrong; [`Error::TooManyRefused`] if too many were.
     pub fn verify(self, tag: &[u8]) -> Result<(), Error> {
         if self.len == 0 && !self.begun {
             return Err(Error::EmptyMessage);

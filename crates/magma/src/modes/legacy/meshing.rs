@@ -18,15 +18,15 @@ const C: [u8; 32] = [
 /// Bytes under one key.
 const SECTION: usize = 1024;
 
-/// A key that meshes, or does not.
+/// A key with or without meshing.
 #[derive(Clone)]
 pub(super) struct Meshed {
-    /// The present key, on the account of the one that was given. Copying a key takes as long as two blocks.
+    /// The current key, on the account of the given one. Copying a key takes as long as two blocks.
     pub(super) core: Arc<Core>,
     meshing: Meshing,
     /// Bytes that the given key has been charged for.
     charged: usize,
-    /// Bytes under the present key.
+    /// Bytes under the current key.
     used: usize,
 }
 
@@ -35,7 +35,7 @@ impl Meshed {
         Meshed { core: key.share(), meshing, charged: 0, used: 0 }
     }
 
-    /// The part of so many next bytes that goes under the given key.
+    /// The part of the next `bytes` that goes under the given key.
     fn under_it(&self, bytes: u64) -> u64 {
         match self.meshing {
             Meshing::None => bytes,
@@ -53,7 +53,7 @@ impl Meshed {
         Ok(())
     }
 
-    /// Whether so many bytes may follow, without charging the key.
+    /// Whether this many bytes may follow, without charging the key.
     pub(super) fn would_take(&self, bytes: u64) -> Result<(), Error> {
         self.core.budget.allows(self.under_it(bytes))
     }
@@ -63,7 +63,7 @@ impl Meshed {
         self.meshing == Meshing::CryptoPro && self.used == SECTION
     }
 
-    /// Bytes that may go under the present key, at most `n`.
+    /// The number of bytes that may go under the current key, at most `n`.
     pub(super) fn reach(&self, n: usize) -> usize {
         match self.meshing {
             Meshing::None => n,
@@ -71,7 +71,7 @@ impl Meshed {
         }
     }
 
-    /// Counts so many bytes under the key.
+    /// Counts this many bytes under the key.
     pub(super) fn count(&mut self, n: usize) {
         if self.meshing == Meshing::CryptoPro {
             self.used += n;

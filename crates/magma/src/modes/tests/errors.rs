@@ -152,14 +152,14 @@ fn sections_and_frequencies_are_whole() {
     assert_eq!(refusal(CtrAcpkm::with_key(&odd, &[0; 4])), Error::Section(12));
 }
 
-/// A mode's answer about a length agrees with its later behaviour, and asking changes nothing.
+/// A mode's answer about a length agrees with its later behaviour, and the question changes nothing.
 fn foretells(mut state: impl Stream + Clone, lengths: &[usize]) {
     for &n in lengths {
         let told = state.would_take(n as u64);
         assert_eq!(told, state.clone().would_take(n as u64), "{n}");
         let done = state.apply(&mut vec![0; n]);
         match (told, done) {
-            // A refusal names the processed piece, not the one asked about: here they are the same.
+            // A refusal names the processed piece, not the one in question: here they are the same.
             (Ok(()), Ok(())) => {}
             (Err(told), Err(done)) => assert_eq!(told, done, "{n}"),
             (told, done) => panic!("{n} bytes: told {told:?}, then {done:?}"),
@@ -202,7 +202,7 @@ fn modes_say_ahead_what_they_will_refuse() {
     assert!(matches!(unaligned, Err(Error::Unaligned(_))));
 }
 
-/// Guesses at tags count apart from processed bytes, empty messages included.
+/// Guesses at tags count separately from processed bytes, also for empty messages.
 #[test]
 fn refused_codes_are_counted() {
     let (key, gost) = (key(), gost());
@@ -291,7 +291,7 @@ fn buffers_are_the_same_or_apart() {
     assert_eq!(state.position(), 8);
 }
 
-/// A key's limits hold for all its clones and modes together; rekeying modes charge it for its own part.
+/// A key's limits hold for all its clones and modes together; rekeying modes charge it only for its own part.
 #[test]
 fn keys_are_used_up() {
     let limits = Limits::Custom { bytes: 2048, section: 1024 };
@@ -319,7 +319,7 @@ fn keys_are_used_up() {
         refuses(legacy::CfbDecryptor::with_key(gost, &[0; 8], Meshing::None).unwrap(), n, &want);
         assert_eq!(Imit::with_key(gost, Meshing::None).update(&vec![0; n]), Err(want));
     }
-    // A section of 1024 and no more, however long the message and however it is cut.
+    // A section of 1024 and no more, whatever the length of the message and the cuts.
     let key = self::key().with_limits(limits);
     let mut state = CtrAcpkm::with_key(&key, &[0; 4]).unwrap();
     for n in [1000, 48, 5000, 1] {

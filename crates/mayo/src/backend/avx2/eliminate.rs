@@ -35,7 +35,7 @@ const fn pairs(p: &Sizes) -> usize {
 /// Pairs extracted at a time.
 const GROUP: usize = 8;
 
-/// Slots of M, sums, columns with a group of zeros behind them, quads, tables of r.
+/// Slots of M, sums, columns with a group of zeros after them, quads, tables of r.
 pub(super) const fn scratch_bytes(p: &Sizes) -> usize {
     let nr = registers(p);
     p.k * p.o.div_ceil(2) * slot_bytes(nr)
@@ -363,7 +363,7 @@ unsafe fn update<const NR: usize, const TWO: bool>(
     let correction = products(pick(&first.multiplier, &second.row, second.everywhere));
     let mut c = from;
     while c < total {
-        // SAFETY: a group of zero columns lies behind the last, and the quads have room for two groups.
+        // SAFETY: a group of zero columns lies after the last, and the quads have room for two groups.
         unsafe {
             let x = row_bytes::<NR>(columns.add(c * NR), &first.row);
             store_quads(x, quads);
@@ -418,7 +418,7 @@ unsafe fn row_bytes<const NR: usize>(columns: *const Y, row: &[Y; NR]) -> Y {
     _mm256_shuffle_epi8(bytes, _mm256_setr_epi64x(even, odd, even, odd))
 }
 
-/// The quads (see `lanes::quads`) of eight bytes, each of which is there four times.
+/// The quads (see `lanes::quads`) of eight bytes, each of which is present four times.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn store_quads(x1: Y, quads: *mut u8) {

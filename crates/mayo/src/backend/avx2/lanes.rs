@@ -109,7 +109,7 @@ impl Sums {
     }
 
     /// Adds operands `from..from + count` times their tables to the first accumulators, and stores the operands for
-    /// [`Sums::rest`]. PAIRED: lane b has the tables behind lane a's, and a step is two positions.
+    /// [`Sums::rest`]. PAIRED: lane b has the tables after lane a's, and a step is two positions.
     ///
     /// # Safety
     /// `acc` must have pairs x R registers, the tables and the room must reach to `from + count`.

@@ -1,7 +1,7 @@
 //! Polynomials in z with one coefficient to a byte, two of them nibble by nibble, and their reduction modulo f(z).
 //!
 //! Multiplying by z^l moves bytes, so a sum of z^l a_l is a sum of unaligned loads: the a_l lie in *slots* with 32 zero
-//! bytes before and behind them, the sum is formed window by window of 32 aligned bytes. Reduction multiplies the bytes
+//! bytes before and after them, the sum is formed window by window of 32 aligned bytes. Reduction multiplies the bytes
 //! from m on by the four coefficients of f's tail (two shuffles each, for both nibbles) and adds them 0 to 3 bytes
 //! further down; the excess is at most 78 bytes, so that once is enough.
 //!
@@ -33,7 +33,7 @@ const fn windows(p: &Sizes) -> usize {
     (p.m + p.pairs() - 1).div_ceil(32)
 }
 
-/// Bytes of an unreduced sum; the reduction reads zeros behind its end.
+/// Bytes of an unreduced sum; the reduction reads zeros after its end.
 pub(super) const fn long_bytes(p: &Sizes) -> usize {
     (windows(p) + 2) * 32
 }

@@ -84,7 +84,7 @@ pub(super) unsafe fn second<const R: usize>(
 /// m-vector at `at(i, j)`, which is the same as `at(j, i)`.
 ///
 /// # Safety
-/// As for `second`; `at` must give a padded m-vector for every pair, with zeros behind the last element.
+/// As for `second`; `at` must give a padded m-vector for every pair, with zeros after the last element.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn second_symmetric<const R: usize>(

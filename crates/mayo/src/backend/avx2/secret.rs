@@ -2,7 +2,7 @@
 //!
 //! Both are laid out as unpacked operands in the order in which signing reads them (for each pair of rows and each
 //! chunk P1's columns, then for each chunk and column of L its pairs of rows). Larger keys than `LAID_OUT_MAX` keep P1
-//! as it is and lay out L alone. Leak class: constant time in O, V, L and everything made of them.
+//! as it is and lay out only L. Leak class: constant time in O, V, L and everything made of them.
 
 use core::arch::x86_64::*;
 

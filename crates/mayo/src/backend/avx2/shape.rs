@@ -92,7 +92,7 @@ impl Triangle {
     /// Entry (r, c), c >= r.
     ///
     /// # Safety
-    /// It must exist or lie within the slack behind the last one.
+    /// It must exist or lie within the slack after the last one.
     #[inline(always)]
     pub(super) unsafe fn at(self, r: usize, c: usize) -> *const u8 {
         // SAFETY: the caller's promise.

@@ -32,7 +32,7 @@ use crate::params::Sizes;
 use crate::sys::Block;
 use core::arch::x86_64::*;
 
-/// Pairs of columns behind the last that the groups of eight may touch.
+/// Pairs of columns after the last that the groups of eight may touch.
 const SPARE: usize = 8;
 
 /// Groups of eight pairs that a step changes at most.
@@ -256,7 +256,7 @@ fn entry_matrices(e1: Z, e2: Z) -> Z {
 /// Solves for the last of `count + 1` columns; x = solution + r; whether the rank is `m`.
 ///
 /// # Safety
-/// `pairs` must be the columns in pairs of ZP registers, with SPARE pairs behind; bytes that are not rows must be 0.
+/// `pairs` must be the columns in pairs of ZP registers, with SPARE pairs after them; bytes that are not rows must be 0.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni,bmi1")]
 #[inline(never)]
 unsafe fn eliminate<const ZP: usize>(pairs: *mut u8, count: usize, m: usize, r: &[u8], x: &mut [u8]) -> bool {
@@ -317,7 +317,7 @@ unsafe fn eliminate<const ZP: usize>(pairs: *mut u8, count: usize, m: usize, r: 
         // The step whose pivots are known; at first one without effect.
         let (mut f, mut place1, mut second, mut cross) = ([zero; ZP], zero, zero, zero);
         for p in 0..count.div_ceil(2) {
-            // The columns behind this pair, which step p - 1 has yet to change.
+            // The columns after this pair, which step p - 1 has yet to change.
             let base = pairs.add(64 * ZP * (p + 1));
             let left = if p == 0 { 0 } else { last.saturating_sub(p) };
             let groups = left.div_ceil(8);

@@ -98,7 +98,7 @@ pub(super) unsafe fn store(to: *mut u8, value: Z) {
     unsafe { _mm512_storeu_si512(to.cast(), value) }
 }
 
-/// Loads the first `count` bytes (at most 64), and zeros behind them.
+/// Loads the first `count` bytes (at most 64), and zeros after them.
 ///
 /// # Safety
 /// `count` bytes must be readable; the others are not accessed.
@@ -173,7 +173,7 @@ pub(super) fn join_tails(a: __m128i, b: __m128i) -> (__m128i, __m128i) {
 /// Adds m x + n y.
 ///
 /// # Safety
-/// The matrices must be there.
+/// The matrices must be readable.
 #[target_feature(enable = "avx512f,avx512vl,gfni")]
 #[inline]
 pub(super) unsafe fn add_tails(
@@ -268,7 +268,7 @@ pub(super) unsafe fn table_of_columns<const PAIRS: usize>(
     let mut low = [[0u8; 64]; 2];
     let mut high = [[0u8; 64]; 2];
     for at in 0..8 * PAIRS {
-        // The first of two columns makes the low half of the result. A column beyond the edge picks the zero behind.
+        // The first of two columns makes the low half of the result. A column beyond the edge picks the zero after it.
         let column = 2 * (at / 8) + usize::from(at % 8 < 4);
         let inside = column < count;
         low[at / 64][at % 64] = if inside { column as u8 } else { 63 };

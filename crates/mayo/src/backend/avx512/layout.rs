@@ -16,7 +16,7 @@
 //! 4: 6 core cycles at G = 5, 8 at G = 7, 11 at G = 9, of which the unaligned stores alone take 4.7 (2.37 each, 2.0 if
 //! aligned). Every product with the cell then costs G affine instructions for 16 m-vector products. So expanded keys
 //! always pay for it, compact ones only where many constant vectors share a cell. Leak class: constant time; the
-//! addresses depend on sizes alone.
+//! addresses depend only on sizes.
 
 use super::gf::{Z, highs, load, lows, store};
 use core::arch::x86_64::*;
@@ -62,7 +62,7 @@ pub(super) fn join_halves(both: Z) -> Z {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 pub(super) unsafe fn pack<const G: usize>(to: *mut u8, even: [*const u8; 4], odd: [*const u8; 4]) {
-    // SAFETY: the caller's promise; row q's stores begin inside it and end at most 24 bytes behind it.
+    // SAFETY: the caller's promise; row q's stores begin inside it and end at most 24 bytes after it.
     unsafe {
         for q in 0..4 {
             let row = to.add(q * 2 * half::<G>());
@@ -95,7 +95,7 @@ pub(super) unsafe fn pack<const G: usize>(to: *mut u8, even: [*const u8; 4], odd
 /// and 2c + 1. The rows begin in cell 2b.
 ///
 /// # Safety
-/// `base` must hold the triangle's m-vectors of `mb` bytes and 64 readable bytes behind; `to` must have room for the
+/// `base` must hold the triangle's m-vectors of `mb` bytes and 64 readable bytes after them; `to` must have room for the
 /// cells and 24 bytes.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) unsafe fn pack_triangle<const G: usize>(

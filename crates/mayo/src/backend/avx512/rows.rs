@@ -10,8 +10,8 @@
 //!
 //! Floor, for a pair of m-vectors and K pairs of vectors, on the two pipes that have affine maps and shifts: 2 K + 2
 //! core cycles on Zen 4 (2.5 K + 3 for m = 142), half of that on Zen 5. Source: the 2x2 form as in `products`. A row's
-//! results lie behind each other, 16 G bytes for each pair of vectors, in the order of a cell's row. Leak class:
-//! constant time; the addresses depend on sizes alone.
+//! results lie one after another, 16 G bytes for each pair of vectors, in the order of a cell's row. Leak class:
+//! constant time; the addresses depend only on sizes.
 
 use super::gf::{Z, broadcast, highs, load, lows, store, sum3, times};
 use core::arch::x86_64::*;
@@ -78,7 +78,7 @@ impl Row {
 /// m-vectors there, or with 0.
 ///
 /// # Safety
-/// The m-vectors, of `mb` bytes, must have 64 readable bytes behind; matrices must be there; `out` must have room for
+/// The m-vectors, of `mb` bytes, must have 64 readable bytes after them; matrices must be readable; `out` must have room for
 /// KT times 16 G bytes and 64 more.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,gfni")]
 #[inline(never)]

@@ -7,7 +7,7 @@
 //! Floor on Zen 4: one 512-bit affine instruction a core cycle (measured 0.99 with one `vpternlog` for two); Zen 5:
 //! two. For m = 64 four rows need no packing, and signing takes rows and columns of P1 in one pass ([`sweep_both`]). A
 //! [`contract`]ion joins rows r, r + 1 of a result into pairs again, so that the same matrices serve. Source: see
-//! `products`. Leak class: constant time in matrices and cells; addresses depend on sizes alone.
+//! `products`. Leak class: constant time in matrices and cells; addresses depend only on sizes.
 
 use super::gf::{Z, add_tails, broadcast, first, highs, join_tails, load, lows, store, sum3, times};
 use super::layout::{join_halves, join_neighbours, pack_rows, pack_triangle};
@@ -30,7 +30,7 @@ pub(super) const fn vector_registers(p: &Sizes) -> usize {
 /// The cells of a sweep, each with its number: its place in the tables of matrices.
 ///
 /// Four rows of m-vectors of 32 bytes (m = 64) are never packed; rows beyond the matrix are then read as its last one,
-/// and a column beyond it as the bytes behind: the matrices of both are 0.
+/// and a column beyond it as the bytes after it: the matrices of both are 0.
 #[derive(Clone, Copy)]
 pub(super) struct Work {
     /// Runs of cells in memory: where, the first one's number, how many.
@@ -420,7 +420,7 @@ pub(super) unsafe fn sweep_both<const KP: usize, const JS: usize>(
 /// [`contract`]s m-vectors of 32 bytes as they lie in a matrix of `width` columns, with KA pairs of vectors by rows.
 ///
 /// # Safety
-/// As [`contract`]; the matrix has `height` rows and 32 readable bytes behind.
+/// As [`contract`]; the matrix has `height` rows and 32 readable bytes after it.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,gfni")]
 #[inline(never)]
 pub(super) unsafe fn contract_plain<const KA: usize, const JS: usize>(

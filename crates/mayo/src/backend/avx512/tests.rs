@@ -40,7 +40,7 @@ impl Random {
     fn elements(&mut self, len: usize) -> Vec<u8> {
         (0..len).map(|_| (self.next() >> 60) as u8).collect()
     }
-    /// Padded m-vectors, zero behind the last element.
+    /// Padded m-vectors, zero after the last element.
     fn vectors(&mut self, set: &Params, count: usize) -> Vec<Block> {
         let mut out = vec![Block::ZERO; SetKernels::padded_blocks(set.sizes(), count)];
         for vector in bytes_mut(&mut out).chunks_exact_mut(SetKernels::stride(set.sizes())) {

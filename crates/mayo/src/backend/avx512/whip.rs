@@ -61,7 +61,7 @@ const fn high_places(p: &Sizes, before: usize) -> Block {
 pub(super) unsafe fn spread_out<S: SetSpec, const NR: usize>(from: &[Block], buffer: *mut u8) {
     let set = S::SIZES;
     let zero = _mm512_setzero_si512();
-    // SAFETY: the caller's promise: the stores end at most 192 bytes behind the beginning of the last vector.
+    // SAFETY: the caller's promise: the stores end at most 192 bytes after the beginning of the last vector.
     unsafe {
         store(buffer, zero);
         let mut to = buffer.add(FRONT);
@@ -96,12 +96,12 @@ impl Sum {
     /// Adds the vector at `from`, which is l / 2 bytes before its place in a spread-out buffer. WIDE as [`wide`] says.
     ///
     /// # Safety
-    /// `from` must be so.
+    /// `from` must be as described.
     #[target_feature(enable = "avx512f")]
     #[inline]
     pub(super) unsafe fn add<const WIDE: bool>(&mut self, odd: usize, from: *const u8) {
         let part = &mut self.parts[odd];
-        // SAFETY: the caller's promise; the buffer has 128 bytes behind every vector.
+        // SAFETY: the caller's promise; the buffer has 128 bytes after every vector.
         unsafe {
             part[0] = _mm512_xor_si512(part[0], load(from));
             if WIDE {

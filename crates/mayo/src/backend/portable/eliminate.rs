@@ -170,7 +170,7 @@ mod tests {
     }
 
     /// Systems whose rank is known: the rows of a triangle in any order, some added to others, and in every other
-    /// system one row there twice. Entries are mostly 0 and 1, so that a single one often decides; the bytes behind the
+    /// system one row present twice. Entries are mostly 0 and 1, so that a single one often decides; the bytes after the
     /// last row are arbitrary.
     fn known_ranks<const NW: usize>(set: &Sizes) {
         let mut seed = set.m as u64;

@@ -215,7 +215,7 @@ fn mask(byte: u8, bit: usize) -> u64 {
     u64::from(byte >> bit & 1).wrapping_neg()
 }
 
-/// The values that depend on the key and the nonce alone.
+/// The values that depend only on the key and the nonce.
 struct Stream {
     /// Round key 1.
     first_key: [u8; 16],

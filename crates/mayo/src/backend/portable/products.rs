@@ -244,7 +244,7 @@ fn post_add(at: &mut usize, step: usize) -> usize {
     here
 }
 
-/// An expanded public key is P1, P2, P3 unchanged, behind each other with slack.
+/// An expanded public key is P1, P2, P3 unchanged, one after another with slack.
 pub(super) const fn public_blocks(p: &Sizes) -> usize {
     (p.p12_bytes() + crate::backend::SLACK + p.p3_vecs() * p.m_bytes() + crate::backend::SLACK).div_ceil(64)
 }

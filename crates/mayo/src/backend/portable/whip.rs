@@ -31,7 +31,7 @@ impl Long {
         }
     }
 
-    /// The remainder modulo f(z), its nibbles behind m zero.
+    /// The remainder modulo f(z), its nibbles after m zero.
     pub(super) fn reduce<const NW: usize>(&mut self, set: &Sizes) -> MVec<NW> {
         for d in (set.m..set.m + set.pairs() + 3).rev() {
             let c = (self.0[d / 16] >> (d % 16 * 4)) as u8 & 0xf;

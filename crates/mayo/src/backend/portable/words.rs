@@ -6,7 +6,7 @@ use crate::sys::Block;
 pub const ONES: u64 = 0x1111_1111_1111_1111;
 const TOPS: u64 = 0x8888_8888_8888_8888;
 
-/// An m-vector of NW = ceil(m / 16) words. Nibbles behind the last element are unspecified: every operation is nibble
+/// An m-vector of NW = ceil(m / 16) words. Nibbles after the last element are unspecified: every operation is nibble
 /// by nibble, so they never reach a real one, and `store` drops them.
 pub type MVec<const NW: usize> = [u64; NW];
 
@@ -101,17 +101,17 @@ pub const fn blocks_of<T>(count: usize) -> usize {
     (count * size_of::<T>()).div_ceil(64)
 }
 
-/// Takes the front of `scratch` as zeroed values. T must be made of u64 alone.
+/// Takes the front of `scratch` as zeroed values. T must be made only of u64.
 pub fn take<'a, T: Words>(scratch: &mut &'a mut [Block], count: usize) -> &'a mut [T] {
     let (front, back) = core::mem::take(scratch).split_at_mut(blocks_of::<T>(count));
     *scratch = back;
     front.fill(Block::ZERO);
-    // SAFETY: a Block is 64 initialised bytes aligned to 64; T is made of u64 alone (see `Words`), so every bit
+    // SAFETY: a Block is 64 initialised bytes aligned to 64; T is made only of u64 (see `Words`), so every bit
     // pattern is a value and its alignment of 8 is met; `count` values fit by `blocks_of`.
     unsafe { core::slice::from_raw_parts_mut(front.as_mut_ptr().cast(), count) }
 }
 
-/// Types made of u64 alone.
+/// Types made only of u64.
 ///
 /// # Safety
 /// Every bit pattern must be a value, the alignment 8, and there must be no padding.

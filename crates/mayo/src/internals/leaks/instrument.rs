@@ -1,6 +1,6 @@
 //! A backend with the real kernels, each inside a function that marks the scheme's releases for memcheck.
 //!
-//! Released are: the public seed, where it comes out of SHAKE256; the salt, likewise; the bit that `solve` returns; P3,
+//! These are released: the public seed, where it comes out of SHAKE256; the salt, likewise; the bit that `solve` returns; P3,
 //! as key generation leaves it; s, where verification takes it up. Everything else that derives from the secret seed
 //! stays secret. The functions also assert that secrets arrive as secrets, since silence means nothing where memcheck
 //! has lost track.
@@ -88,7 +88,7 @@ fn holds_secrets(what: &str, blocks: &[Block]) {
 }
 
 fn public(what: &str, bytes: &[u8]) {
-    assert_eq!(secret_bytes(bytes), 0, "{what} is taken for public and is not");
+    assert_eq!(secret_bytes(bytes), 0, "{what} should be public and is not");
 }
 
 fn aes128_ctr(key: &[u8; 16], first_block: u32, out: &mut [u8]) {

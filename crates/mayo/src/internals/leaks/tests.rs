@@ -78,7 +78,7 @@ fn every_tier_of_plants_is_a_backend() {
     for tier in plants::TIERS {
         assert!(
             BACKENDS.iter().any(|row| row.name() == tier),
-            "leaks are planted in {tier}, which no row is"
+            "leaks are planted in {tier}, which has no row"
         );
         assert!(!plants::of(tier).is_empty(), "no leak is planted in {tier}");
     }
@@ -102,10 +102,10 @@ fn planted_leaks_are_found_and_named() {
         for operation in showing(&plant) {
             let headline = headline(&planted(&plant), params, operation);
             let section = Section::of(&said, &headline);
-            assert!(!section.is_silent(), "nothing is said to {headline}");
+            assert!(!section.is_silent(), "memcheck reports nothing under {headline}");
             assert!(
                 section.names(plant.complaint, plant.function, leaking::FILE),
-                "{headline}\nis called otherwise:\n{}",
+                "{headline}\nis reported differently:\n{}",
                 section.words
             );
         }

@@ -30,7 +30,7 @@ fn compare(engine: Engine, params: &'static Params, what: &'static str, cases: &
     for (case, answer) in &report.answers {
         let mut work = Work::new(engine, params, cases[*case], what);
         work.run();
-        assert!(*answer == work.made, "{what} gives something else when it is traced");
+        assert!(*answer == work.made, "{what} gives a different result when it is traced");
     }
     Some(report)
 }
@@ -74,7 +74,7 @@ fn every_secret_takes_the_same_way() {
         }
         covered.push(engine.name());
     }
-    assert!(leaking.is_empty(), "secrets decide on ways or memory:\n{}", leaking.join("\n"));
+    assert!(leaking.is_empty(), "secrets decide on paths or memory:\n{}", leaking.join("\n"));
     assert_eq!(covered.is_empty(), BACKENDS.is_empty());
     say(&format!(
         "under single steps: {tally} of lanework-mayo without a difference, on {}",

@@ -20,9 +20,7 @@ pub(super) const SAVED: [usize; 5] = [3, 12, 13, 14, 15];
 pub(super) enum Base {
     /// Below the stack pointer of a function that calls nothing.
     RedZone,
-    /// From rsp.
     Rsp,
-    /// From rbp.
     Rbp,
     /// From an aligned rsp.
     Aligned,
@@ -31,7 +29,7 @@ pub(super) enum Base {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Slot(i64),
-    /// So many elements of 8 bytes.
+    /// This many elements of 8 bytes.
     Array(i64),
     /// 16 or 32 bytes.
     Vector(i64),
@@ -180,7 +178,7 @@ impl<'a> Maker<'a> {
         self.random.of(&all)
     }
 
-    /// Another register than these.
+    /// A register other than these.
     pub(super) fn besides(&mut self, not: &[usize]) -> usize {
         let all: Vec<usize> = self.registers().into_iter().filter(|n| !not.contains(n)).collect();
         self.random.of(&all)
@@ -223,7 +221,6 @@ impl<'a> Maker<'a> {
     }
 
     pub(super) fn make(mut self) -> Generated {
-        // The frame.
         let slots = if self.helper { 1 + self.random.below(3) } else { 2 + self.random.below(7) };
         let mut kinds: Vec<Kind> =
             (0..slots).map(|_| Kind::Slot(if self.random.one_in(3) { 4 } else { 8 })).collect();
@@ -329,8 +326,6 @@ impl<'a> Maker<'a> {
             }
         }
     }
-
-    /// The first stores, and the bytes of arrays.
 
     /// The first stores, and the bytes of arrays.
     pub(super) fn begin(&mut self) {

@@ -3,7 +3,6 @@
 use super::Privacy;
 use super::maker::{Base, CONDITIONS, Kind, Maker, R32, R64};
 
-/// What a function may have besides plain arithmetic and slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trait {
     Vectors,
@@ -40,7 +39,7 @@ pub(super) enum Trait {
     /// A vector that is loaded over two slots.
     Overlap,
     Narrow,
-    /// Instructions that only memory can serve.
+    /// Instructions that need memory.
     Odd,
 }
 
@@ -378,7 +377,7 @@ impl Maker<'_> {
         self.features.insert("bounded index");
     }
 
-    /// An array at an index that may reach what lies behind it.
+    /// An array at an index that may reach what follows it.
     fn too_far(&mut self) {
         let Some(array) = self.array() else { return };
         let start = self.cells[array].at;

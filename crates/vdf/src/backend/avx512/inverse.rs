@@ -5,10 +5,10 @@
 //! is never carried through: its upper part moves up one lane with every product, and division by the window's 2^s
 //! moves a part of it down again, so digits stay below 2^49.
 //!
-//! The words run ahead of the rows. A window is two runs of a fixed number of steps on words whose upper bits are those
-//! of the numbers' top and whose lower bits are those of their bottom; top and bottom after a window come from the rows
-//! before it, one window late, so that no step waits for a row. Tops only decide which number counts as the larger: a
-//! wrong top makes a number negative and delays the end. Bottoms are exact.
+//! The words run ahead of the rows. A window is two runs of a fixed number of steps. A word's upper bits come from its
+//! number's top, its lower bits from the bottom. Top and bottom after a window come from the rows before it, one window
+//! late, so that no step waits for a row. Tops only decide which number counts as the larger: a wrong top makes a
+//! number negative and delays the end. Bottoms are exact.
 
 use core::arch::x86_64::*;
 
@@ -27,7 +27,7 @@ mod words;
 
 /// Bits of a digit.
 const DIGIT: u32 = 46;
-/// Least shifts of a window, by scaling up its matrix if needed. After so many, the rest of a lane's sum is so small
+/// Least shifts of a window; its matrix is scaled up if needed. After this many, the rest of a lane's sum is so small
 /// that a number's digits end with the number, without endless sign digits.
 const LEAST: u32 = DIGIT + 3;
 /// Shifts of two runs that make a window; with fewer there is a third.
@@ -111,7 +111,7 @@ pub(super) fn invert<const M: usize>(a: &[u64; 8], b: &[u64; 8]) -> Option<Inver
             let tops = ((t0 as u64) << lead, (t1 as u64) << lead);
             m = careful(tops, l, 62 - m.shift).after(&m);
         }
-        // Entries would be too long, in one window of some hundreds: take half of it, or keep its few shifts.
+        // In one window of some hundreds, entries would be too long: take half of it, or keep its few shifts.
         let length = m.length();
         let few = length >= DIGIT;
         if few && m.shift >= DIGIT - 1 {

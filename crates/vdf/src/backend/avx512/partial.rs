@@ -1,7 +1,7 @@
 //! The partial GCD: words by hardware division with nearest-integer quotients, rows in IFMA lanes behind them.
 //!
 //! A row is the lattice vector (x, v, e) of `generic::nudupl`, each number in lanes of 51 bits: one bit less than what
-//! IFMA multiplies, so that one round of carries leaves lanes it takes again. Numbers are modulo 2^408 (x modulo 2^816
+//! IFMA multiplies, so one round of carries makes lanes valid operands again. Numbers are modulo 2^408 (x modulo 2^816
 //! while it is long), negative ones in complement; a lane may hold a few units above 2^51.
 //!
 //! A window needs the highest bits of x. Those of the row before, times the window's matrix, are right for 64 bits. So
@@ -97,7 +97,7 @@ fn apply(x: u128, y: u128, f: i64, g: i64) -> u128 {
     x.wrapping_mul(wide(f)).wrapping_add(y.wrapping_mul(wide(g)))
 }
 
-/// Eight numbers of 51 bits from 64-bit limbs, of which lane i starts in limb `from[i]`.
+/// Eight numbers of 51 bits from 64-bit limbs; lane i starts in limb `from[i]`.
 #[target_feature(enable = "avx512f,avx512vbmi2")]
 #[inline]
 fn lanes(x: __m512i, from: __m512i, shift: __m512i) -> __m512i {
@@ -119,7 +119,7 @@ pub(super) fn lower(x: __m512i) -> __m512i {
 #[target_feature(enable = "avx512f,avx512vbmi2")]
 #[inline]
 fn upper(x: __m512i) -> __m512i {
-    // Bits from 408 and 459 on, and the two that remain.
+    // The bits from 408 and from 459 on, and the two that remain.
     let from = _mm512_setr_epi64(6, 7, 7, 7, 7, 7, 7, 7);
     let shift = _mm512_setr_epi64(24, 11, 62, 0, 0, 0, 0, 0);
     let low = _mm512_maskz_permutexvar_epi64(0b111, from, x);
@@ -137,7 +137,7 @@ fn products(bias: __m512i, p: __m512i, q: __m512i, a: __m512i, b: __m512i) -> (_
     (low, _mm512_add_epi64(high, high))
 }
 
-/// One row's coefficients: the positive one's factor and the negative one's, and whether they change places.
+/// One row's coefficients: the factors of the positive and the negative term, and whether the operands swap places.
 #[derive(Clone, Copy)]
 struct Pair {
     p: __m512i,
@@ -312,7 +312,7 @@ fn finished(m: Matrix, x: [f64; 2], [v0, v1, e0, e1]: [u128; 4], determinant: &m
     Matrix { f, g }
 }
 
-/// The nearest whole number, of two the even one.
+/// The nearest whole number, the even one of two.
 #[cfg(feature = "std")]
 #[inline(always)]
 fn nearest(x: f64) -> f64 {
@@ -322,7 +322,7 @@ fn nearest(x: f64) -> f64 {
 #[cfg(not(feature = "std"))]
 use nearest_by_sums as nearest;
 
-/// The same without the standard library, for numbers of which [`finished`] takes the quotient; others stay as they are.
+/// The same without the standard library, for numbers whose quotient [`finished`] takes; others stay unchanged.
 #[cfg(any(test, not(feature = "std")))]
 pub(super) fn nearest_by_sums(x: f64) -> f64 {
     // Above this number there are no fractions.

@@ -24,8 +24,8 @@ impl Random {
     }
 }
 
-/// A discriminant of `bits` bits and a form of it with a given a of half that length or less: a prime-free
-/// construction, since b^2 + |D| = 4 a c is made true by choosing c, and with it D.
+/// A discriminant of `bits` bits and a form of it with a given a of half that length or less. It needs no prime, since
+/// choosing c, and with it D, makes b^2 + |D| = 4 a c true.
 fn form(random: &mut Random, bits: usize, a_bits: usize, sparse: bool) -> Option<(Discriminant, Form)> {
     let mut number = |bits: usize| {
         let mut limbs = [0u64; 32];
@@ -52,7 +52,7 @@ fn form(random: &mut Random, bits: usize, a_bits: usize, sparse: bool) -> Option
     Some((Discriminant::new(&d.to_int()).expect("negative, and 1 modulo 4"), form))
 }
 
-/// Both squares of the form, which agree as classes and so as reduced forms; or which code refused it.
+/// Both squares of the form, which are equal as classes and so as reduced forms; or which code refused it.
 fn compare(form: &Form1024, stop: usize) -> Result<Form1024, [bool; 2]> {
     let mut plain = *form;
     let invert = |a: &_, b: &_| lanework_integer::gcd::binary::invert::<_, 8, 13>(Portable, a, b);
@@ -105,8 +105,8 @@ fn squares_equal_the_plain_ones() {
     assert!(refused < taken / 1000, "{refused} refused of {taken}");
 }
 
-/// Forms with a long common run of zeros or ones, or an a much shorter than the discriminant's half: they may be
-/// refused, but never squared to something else.
+/// Forms with a long common run of zeros or ones, or an a much shorter than half the discriminant: they may be
+/// refused, but never squared wrongly.
 #[test]
 fn hard_shapes_are_squared_or_refused() {
     if !available() {

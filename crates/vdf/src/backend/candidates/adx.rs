@@ -9,9 +9,9 @@
 //!     carry = sum[k] / 2^R
 //! ```
 //!
-//! R D is more than the numbers' length by 10 bits at least. So no step compares or subtracts: the square of a number
-//! below 2^s times 9/8 of the modulus, where s is at most half of what is left of these bits without 4, is below 9/8 of
-//! it. The doublings for the exponent's bits use that room, a window of bits at once.
+//! R D exceeds the numbers' length by at least 10 bits, so no step compares or subtracts. Let s be at most half of those
+//! extra bits less 4. The square of a number below 2^s times 9/8 of the modulus is then below 9/8 of it. The doublings
+//! for the exponent's bits use that room, a window of bits at once.
 //!
 //! Digits of x are signed, others are not. With 36 digits of 29 bits a sum's parts are below 2.25 * 2^60 (either sign)
 //! and 9 * 2^60. Sums begin at 3 * 2^60 and so are never negative, since AVX2 shifts no signs.
@@ -32,7 +32,7 @@ use crate::prime::sieve::inverse;
 const LANES: usize = 4;
 /// Digits whose columns are summed together.
 const BLOCK: usize = 4;
-/// What every sum has too much: a multiple of all digits' base, above the size of any negative sum.
+/// The bias of every sum: a multiple of all digits' base, above the size of any negative sum.
 const BIAS: i64 = 3 << 60;
 /// Bits of the exponent that are free: they choose the power of 2 to start from.
 const FREE: usize = 8;
@@ -110,7 +110,7 @@ impl<const D: usize, const R: i32> Power<D, R> {
         power
     }
 
-    /// What sums begin with besides the carry: the bias, without the part of it in the carry.
+    /// The start of every sum besides the carry: the bias, without the part of it in the carry.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn start() -> __m256i {
@@ -151,7 +151,7 @@ impl<const D: usize, const R: i32> Power<D, R> {
         let negative_inverse = self.negative_inverse.get();
         let (n, x) = (self.n.as_chunks::<BLOCK>().0, self.x.as_chunks_mut::<BLOCK>().0);
         let quotient = self.quotient.as_chunks_mut::<BLOCK>().0;
-        // The columns of a block and, as far as they are summed, of the next.
+        // The columns of a block and, as far as they are summed, of the next one.
         let mut sum = [start; 2 * BLOCK];
         let mut carry = Self::carry();
         for column in 0..2 * blocks {
@@ -248,7 +248,7 @@ fn likely_in<const D: usize, const R: i32>(batch: Batch<'_>) -> u8 {
     for (number, n) in numbers.iter_mut().zip(batch.numbers()) {
         *number = Num::from_limbs(false, n);
     }
-    // After `window` squarings x is doubled up to 2^window - 1 times, twice that and 4 bits are left.
+    // After `window` squarings x is doubled up to 2^window - 1 times: twice that and 4 bits are left.
     let window = match length - bits {
         34.. => 4,
         18.. => 3,
@@ -276,7 +276,7 @@ fn likely_in<const D: usize, const R: i32>(batch: Batch<'_>) -> u8 {
 }
 
 /// # Safety
-/// The CPU must have what the table of backends asks of this one.
+/// The CPU must have the features that the table of backends lists for this one.
 #[target_feature(enable = "avx2")]
 unsafe fn likely(batch: Batch<'_>) -> u8 {
     match batch.bits {

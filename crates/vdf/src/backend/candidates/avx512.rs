@@ -62,7 +62,7 @@ fn spread<'a>(numbers: impl Iterator<Item = &'a [u64]>, out: &mut [Lanes]) {
 }
 
 /// # Safety
-/// The CPU must have what the table of backends asks of this one.
+/// The CPU must have the features that the table of backends lists for this one.
 #[target_feature(enable = "avx512f,avx512ifma")]
 unsafe fn coprime(batch: Batch<'_>, round: Round) -> u8 {
     let sieve = Sieve::lanes(batch.bits);
@@ -215,7 +215,7 @@ square!(square20, 4, 5);
 square!(square32, 4, 8);
 square!(square40, 4, 10);
 
-/// A kernel for D digits, of which the highest has room for doublings: `likely` of numbers of up to 52 D - 8 bits.
+/// A kernel for D digits, the highest with room for doublings: `likely` for numbers of up to 52 D - 8 bits.
 macro_rules! power {
     ($name:ident, $square:ident, $digits:literal) => {
         #[inline(never)]
@@ -297,7 +297,7 @@ fn gather(digits: &[Lanes], lane: usize) -> Num {
 }
 
 /// # Safety
-/// The CPU must have what the table of backends asks of this one.
+/// The CPU must have the features that the table of backends lists for this one.
 #[target_feature(enable = "avx512f,avx512ifma")]
 unsafe fn likely(batch: Batch<'_>) -> u8 {
     match batch.bits {

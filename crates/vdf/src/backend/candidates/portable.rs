@@ -9,7 +9,7 @@ use crate::prime::sieve::{self, Sieve};
 pub(in crate::backend) static CANDIDATES: Candidates =
     Candidates { lanes: 1, coprime, likely, strong, lucas };
 
-/// Every prime in the first round: a number's division ends at the first that divides.
+/// Every prime in the first round: the division of a number ends at the first prime that divides it.
 pub(super) fn coprime(batch: Batch<'_>, round: Round) -> u8 {
     let sieve = Sieve::words(batch.bits);
     mask(batch, |n| round == Round::Rest || sieve::coprime(sieve, n))
@@ -19,7 +19,7 @@ fn likely(batch: Batch<'_>) -> u8 {
     mask(batch, |n| strong(&Num::from_limbs(false, n)))
 }
 
-/// The numbers for which something holds.
+/// The numbers that satisfy a predicate.
 fn mask(batch: Batch<'_>, holds: impl Fn(&[u64]) -> bool) -> u8 {
     batch.numbers().enumerate().fold(0, |mask, (i, n)| mask | u8::from(holds(n)) << i)
 }

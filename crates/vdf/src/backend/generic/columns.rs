@@ -4,8 +4,7 @@
 use lanework_integer::gcd::euclid::Matrix;
 use lanework_integer::kernels::Lane;
 
-/// A cofactor's column, as magnitudes, and S columns modulo 2^(64 H) and times the determinant, so that they need no
-/// signs.
+/// A cofactor's column, as magnitudes, and S columns modulo 2^(64 H), times the determinant so that they need no signs.
 #[derive(Clone, Copy)]
 pub(super) struct Columns<const H: usize, const S: usize> {
     pub(super) cofactor: [[u64; H]; 2],

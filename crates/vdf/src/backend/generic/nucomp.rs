@@ -86,7 +86,7 @@ struct Residues {
 }
 
 impl Residues {
-    /// That of the first coefficient of [`equivalent`].
+    /// The residue of the first coefficient of [`equivalent`].
     #[inline(always)]
     fn of(&self, which: usize) -> u64 {
         match which {
@@ -179,7 +179,7 @@ fn times<const H: usize, const C: usize>(e: &[u64; H], v: &[u64; H]) -> [u64; C]
 
 /// The product of two forms of one discriminant, reduced to |b| <= a <= c. `stop` is a quarter of the discriminant's
 /// length, and a little. `None` where the general code must do it: the forms have a common divisor, or a number is
-/// longer than this code provides for. C = N + 1, H = N / 2 + 1, E = C + 1, M = C + 5.
+/// longer than this code can hold. C = N + 1, H = N / 2 + 1, E = C + 1, M = C + 5.
 #[inline(always)]
 pub(crate) fn compose<
     L: Lane,

@@ -30,7 +30,7 @@ pub(crate) fn inverse64(x: u64) -> u64 {
     y
 }
 
-/// c v / 2^shift modulo b, where v / 2^shift is the inverse's; below b or, very rarely, a little above. M > C.
+/// c v / 2^shift modulo b, where v / 2^shift is the inverse; below b or, very rarely, a little above. M > C.
 #[inline(always)]
 pub(super) fn divide<const N: usize, const C: usize, const M: usize>(
     c: &[u64; C],
@@ -107,8 +107,8 @@ pub(super) fn quotient<const N: usize, const C: usize>(
 }
 
 /// Squares the form. `stop` is a quarter of the discriminant's length; `invert` is
-/// `lanework_integer::gcd::binary::invert` or does the same. False, and the form unchanged, if a number is longer or
-/// shorter than this code provides for. H = N / 2 + 1, M = N + 5.
+/// `lanework_integer::gcd::binary::invert` or equivalent. Returns false and leaves the form unchanged if a number is
+/// longer or shorter than this code can handle. H = N / 2 + 1, M = N + 5.
 #[inline(always)]
 pub(crate) fn square<L: Lane, const N: usize, const C: usize, const H: usize, const M: usize>(
     lane: L,
@@ -171,9 +171,9 @@ pub fn rows<L: Lane, const N: usize, const C: usize, const H: usize>(
     multiples: impl FnOnce(&FormLimbs<N, C>) -> Option<([u64; N], [u64; N])>,
 ) -> Option<Rows<H>> {
     let FormLimbs { a, b, c, .. } = form;
-    // |e| <= x + c v / a, where v is not above a / 2^stop, or 1 if there is nothing to reduce: it must fit H limbs. In
-    // groups of 512, 1,024 and 2,048 bits every c that fits its limbs is short enough; in groups a little above half
-    // of these sizes it may not be.
+    // |e| <= x + c v / a, where v is at most a / 2^stop, or 1 if there is nothing to reduce: it must fit H limbs. In
+    // groups of 512, 1,024 and 2,048 bits every c that fits its limbs is short enough. In groups a little above half
+    // of these sizes it may be too long.
     if limbs::bits(c) + 3 > stop.min(limbs::bits(a)) + 64 * H {
         return None;
     }

@@ -8,7 +8,7 @@ use crate::discriminant::Discriminant;
 use crate::form::Form;
 use crate::{prime, spec};
 
-/// The backends that the CPU can run, plainest first; for the others a row with the reason.
+/// The backends that the CPU can run, plainest first; the others get a row with the reason.
 #[must_use]
 pub fn targets(cpu: &Cpu) -> (Vec<Engine>, Vec<Row>) {
     let (mut here, mut rows) = (Vec::new(), Vec::new());
@@ -21,7 +21,7 @@ pub fn targets(cpu: &Cpu) -> (Vec<Engine>, Vec<Row>) {
     (here, rows)
 }
 
-/// The first primes of streams, against a search that tests one number after the other with plain code.
+/// The first primes of streams, against a search that tests number by number with plain code.
 #[must_use]
 pub fn primes(engine: Engine, depth: Depth) -> Row {
     let mut row = Row::new("the first prime of a stream", engine.name());
@@ -46,7 +46,7 @@ pub fn primes(engine: Engine, depth: Depth) -> Row {
             }
         }
     }
-    // Numbers that pass one test and not the other, or neither.
+    // Numbers that pass only one of the tests, or neither.
     for (limbs, expected) in NUMBERS {
         row.case(prime::is_prime_on(engine, limbs) == *expected, || format!("whether {limbs:x?} is prime"));
     }
@@ -126,7 +126,7 @@ mod faults {
         altered("faulty", Kernels { candidates, compose1024, ..*right })
     }
 
-    /// Every hundredth number or so is taken for a multiple of a small prime.
+    /// Reports about every hundredth number as a multiple of a small prime.
     #[test]
     fn an_overlooked_prime_is_noticed() {
         fn coprime(batch: Batch<'_>, round: Round) -> u8 {

@@ -11,8 +11,7 @@ use crate::proof::{Part, ProofError};
 use crate::serial::{DecodeError, Lenient, Strict};
 use crate::verify::{self, Limits, Malformed, Refused, VerifyError};
 
-/// The form of Chia's main chain that has more than one encoding under the lenient decoder: three for it, one for the
-/// strict one.
+/// The form of Chia's main chain with several encodings: the lenient decoder accepts three, the strict one only one.
 #[must_use]
 pub fn malleability() -> Row {
     let mut row = Row::new("one encoding or several", BACKEND);
@@ -257,7 +256,7 @@ fn forms(row: &mut Row, d: &Discriminant) {
         let form = Form::new(d, &a, &b);
         row.case(form == Err(error), || format!("{what}: {form:?}"));
     }
-    // (c, -b, a) of a form's class is the same class, not reduced.
+    // (c, -b, a) is in the same class, but not reduced.
     if let Some(form) = Form::generator(d).map(|x| x.power(1 << 20, d)) {
         let swapped = Form::new(d, &form.c(), &-form.b());
         row.case(swapped.is_err(), || format!("a > c: {swapped:?}"));

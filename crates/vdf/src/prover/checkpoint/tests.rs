@@ -219,8 +219,8 @@ fn lies_are_noticed() {
         writer.segment(0, &packed(&y)).expect("queued");
     });
     assert!(matches!(wrong, Err(ProverError::Wrong { segment: 0, .. })), "{wrong:?}");
-    // Records that no run writes: too few forms, squarings beyond the part, parts out of order, proofs of nothing, more
-    // general squarings than squarings, and fewer than before.
+    // Records that no run writes: too few forms, squarings beyond the part, parts out of order, proofs of nothing, and
+    // general squarings that exceed the squarings or decrease.
     let (y, few) = (packed(&y), needed - 1);
     let lies: [&dyn Fn(&mut Writer); 9] = [
         &|writer| writer.position(0, 20, 0, &y, &kept(few)).expect("queued"),
@@ -309,7 +309,7 @@ fn a_file_that_is_removed_is_written_anew_and_another_one_is_left_alone() {
             seen.push(progress.checkpoint);
         }
         match progress.checkpoint {
-            // Removed at the beginning, replaced when it is back, and what replaced it removed in the end.
+            // Removed at the beginning, replaced when it is back, and the replacement removed in the end.
             Kept if progress.done < 8000 => fs::remove_file(&path).expect("it was there"),
             Anew(1) if new => {
                 let diary = path.with_extension("diary");

@@ -20,7 +20,7 @@ pub(crate) struct Writer {
     link: Link,
     to: Option<SyncSender<Vec<u8>>>,
     thread: Option<JoinHandle<io::Result<()>>>,
-    /// How often the file was written anew, or [`LOST`].
+    /// How often the file was rewritten, or [`LOST`].
     anew: Arc<AtomicU32>,
 }
 
@@ -81,7 +81,7 @@ impl Writer {
         if self.to.as_ref().is_some_and(|to| to.send(record).is_ok()) {
             return Ok(());
         }
-        // The thread ended, and returns the reason.
+        // The thread has ended; joining it returns the reason.
         self.finish()?;
         Err(io::Error::from(io::ErrorKind::BrokenPipe).into())
     }
@@ -131,7 +131,7 @@ pub(crate) fn has_name(file: &File, path: &Path) -> io::Result<bool> {
     Ok(fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())))
 }
 
-/// Open files cannot be removed there.
+/// Elsewhere, open files cannot be removed.
 #[cfg(not(unix))]
 pub(crate) fn has_name(_: &File, _: &Path) -> io::Result<bool> {
     Ok(true)

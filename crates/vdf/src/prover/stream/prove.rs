@@ -59,8 +59,8 @@ fn in_between(shared: &Shared, urgency: usize) {
     }
 }
 
-/// The next task: the smallest request's missing segments, its last one (urgency 0) and then those before; those of the
-/// next request; and finally the shortest segments (urgency 1 and up). `None` unless it is more urgent than `than`.
+/// The next task: the smallest request's missing segments, its last one (urgency 0) and then the earlier ones; those of
+/// the next request; and finally the shortest segments (urgency 1 and up). `None` unless more urgent than `than`.
 fn next(shared: &Shared, inner: &mut Inner, than: usize) -> Option<(usize, Task)> {
     if than == 0 {
         return None;
@@ -93,7 +93,7 @@ fn last_segment(shared: &Shared, inner: &mut Inner, i: usize) -> Option<Task> {
     let start = request.iterations - length;
     inner.held -= kept.as_ref().map_or(0, |kept| kept.words.len());
     let x = inner.ends.get((start / block) as usize)?.clone();
-    // With the last of its squarings a segment may have ended, and the next begun with nothing kept.
+    // With its last squaring a segment may have ended, and the next begun with nothing kept.
     let kept = kept.filter(|kept| kept.len() as u64 >= length.div_ceil(shared.parameters[0].every()));
     Some(Task::Tail { number, start, x, length, kept })
 }
@@ -155,7 +155,7 @@ fn segment(shared: &Shared, urgency: usize, work: Squared) -> Result<(Segment, F
     Ok((Segment { iterations, b: finished.b, pi: finished.pi }, finished.y))
 }
 
-/// The kept forms and the end of a last segment; squared again from its start if none were kept.
+/// The kept forms and the end of a last segment, which is squared again from its start if none were kept.
 fn tail(
     shared: &Shared,
     x: &Form,

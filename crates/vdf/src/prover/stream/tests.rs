@@ -6,7 +6,7 @@ use crate::backend::Engine;
 use crate::prover::Task;
 use crate::spec;
 
-/// Long enough for any machine; a test that waits so long fails.
+/// Long enough for any machine; a test that waits this long fails.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Segments of 1,024, 4,096 and 16,384 squarings: proving is not much slower than squaring.
 const SHORT: Scheme = Scheme { shortest: 10, lengths: 3, witnesses: 8 };
@@ -46,7 +46,7 @@ fn requests_ahead_and_behind_are_answered() {
         let mut answered: Vec<u64> = ahead.iter().map(|_| right(&stream, &d, &x, SHORT).0).collect();
         answered.sort_unstable();
         assert_eq!(answered, [1, 1023, 1024, 1025, 2048, 4000, 4000, 4096, 9000]);
-        // By now it is past these.
+        // By now the chain is past these.
         for iterations in [5, 5120, 8191] {
             assert!(stream.progress().squared >= 9000);
             stream.request(iterations).expect("asked");
@@ -89,7 +89,7 @@ fn the_smallest_request_is_served_first() {
     for &iterations in &asked {
         stream.request(iterations).expect("asked");
     }
-    // Somebody lost interest.
+    // A request is withdrawn.
     stream.request(2500).expect("asked");
     stream.withdraw(2500);
     stream.withdraw(2501);

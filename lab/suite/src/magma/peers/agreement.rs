@@ -42,12 +42,12 @@ impl Lengths {
     }
 }
 
-/// The S-box set of ours that a peer's is.
+/// Our S-box set that equals a peer's.
 const fn sbox(theirs: Sbox) -> Option<Ours> {
     match theirs {
         Sbox::Tc26Z => Some(Ours::Z),
         Sbox::CryptoProA => Some(Ours::CryptoProA),
-        // The old hash function's, which is none of the cipher's named sets.
+        // The old hash function's, which is not one of the cipher's named sets.
         Sbox::Gost94Test => None,
     }
 }

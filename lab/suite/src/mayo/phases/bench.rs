@@ -1,4 +1,4 @@
-//! The phases of an operation, one by one, for whoever holds the clock.
+//! The phases of an operation, one by one, for a caller with a clock.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::memory::{Block, bytes, bytes_mut};
@@ -31,7 +31,7 @@ impl Operation {
         }
     }
 
-    /// What it consists of, in order. What is left is unpacking, packing and wiping.
+    /// Its phases, in order. The rest is unpacking, packing and wiping.
     #[must_use]
     pub const fn phases(self) -> &'static [Phase] {
         match self {
@@ -134,7 +134,7 @@ impl Bench {
         bench
     }
 
-    /// The whole operation, as anybody would call it; verification says whether the signature is valid.
+    /// The whole operation, as a caller runs it; verification says whether the signature is valid.
     pub fn whole(&mut self, operation: Operation) -> bool {
         match operation {
             Operation::Keygen => {
@@ -236,7 +236,7 @@ impl Bench {
         if operation == Operation::Verify {
             kernels.whip(Whip { u: &self.u, y: &mut self.t });
         } else {
-            // A system without full rank takes as long; what it gives is not looked at.
+            // A system without full rank takes as long; its result is not used.
             let _ = kernels.solve(Solve {
                 m: &self.m,
                 u: &self.u,
@@ -249,7 +249,7 @@ impl Bench {
         }
     }
 
-    /// What the last products came to: P3, or M and the u, or the u alone, with their padding.
+    /// The last products' result: P3, or M and the u, or the u alone, with their padding.
     #[must_use]
     pub fn products(&self) -> Vec<u8> {
         if self.made.is_empty() { [bytes(&self.m), bytes(&self.u)].concat() } else { self.made.clone() }

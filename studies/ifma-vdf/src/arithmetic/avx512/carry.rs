@@ -1,8 +1,8 @@
 //! Carries: from lanes of up to 63 bits to limbs of 52.
 //!
 //! One round moves what is above 52 bits a lane up; then a lane is at most 2^52 + 2^11, and what is still carried is one bit a
-//! lane, which runs through lanes that are all ones. Those runs are one addition of mask registers: lanes that carry, shifted up,
-//! plus lanes that pass a carry on, flips exactly the lanes that a carry reaches.
+//! lane, which runs through lanes that are all ones. One addition of mask registers follows those runs: lanes that carry, shifted
+//! up, plus lanes that pass a carry on, flips exactly the lanes that a carry reaches.
 //!
 //! Floor (latency, Zen 4 and 5): shift 1, lane shift 4, add 1, compare into a mask 4, mask to general register 3, three
 //! operations on it 3, back 3, masked addition 1, and 1: about 21 cycles, whatever the width.
@@ -56,7 +56,7 @@ pub(crate) fn gather<const K: usize>(bits: [__mmask8; K]) -> u128 {
     all
 }
 
-/// Lanes that a carry reaches, given those that make one and those that pass it on.
+/// Lanes that a carry reaches, given the lanes that make one and the lanes that pass it on.
 #[inline(always)]
 pub(crate) fn reached<const K: usize>(makes: u128, passes: u128) -> u128 {
     if K <= 8 {
@@ -80,7 +80,7 @@ unsafe fn ceiling<const K: usize>(t: usize, signed: bool) -> Z {
     }
 }
 
-/// Carries of lanes from 0 to 2^63 - 1. With `signed` the highest lane may be of any sign and stays so.
+/// Carries of lanes from 0 to 2^63 - 1. With `signed` the highest lane may have either sign and keeps it.
 #[inline(always)]
 pub(crate) unsafe fn carry<const K: usize>(x: &mut [Z; K], signed: bool) {
     // SAFETY: the caller has the features.
@@ -142,7 +142,7 @@ pub(crate) unsafe fn settle<const K: usize>(x: &mut [Z; K]) -> bool {
     }
 }
 
-/// Negates limbs below a signed highest lane: above the lowest limb that is not 0 all are turned over, that limb is negated.
+/// Negates limbs below a signed highest lane: above the lowest limb that is not 0 all are inverted, and that limb is negated.
 #[inline(always)]
 pub(crate) unsafe fn negate_if<const K: usize>(x: &mut [Z; K], really: bool) {
     // SAFETY: the caller has the features.

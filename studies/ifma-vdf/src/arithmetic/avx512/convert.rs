@@ -1,12 +1,12 @@
 //! From 64-bit limbs to limbs of 52 bits and back.
 //!
 //! Eight limbs are 52 bytes, so every vector takes its bytes from 52 bytes further on: one load, one permutation of bytes
-//! (limb j begins at byte 6.5 j), one shift by 0 or 4 bits, one mask. Back: neighbouring limbs are joined to 13 bytes in
-//! each 128-bit lane, and one permutation of two vectors' bytes makes eight 64-bit limbs, so that every store is aligned with
-//! the limbs and what loads them singly finds them in one store.
+//! (limb j begins at byte 6.5 j), one shift by 0 or 4 bits, one mask. Back: neighbouring limbs are joined to 13 bytes in each
+//! 128-bit lane, and one permutation of two vectors' bytes makes eight 64-bit limbs. Every store is therefore aligned with
+//! the limbs, and code that loads them singly finds them in one store.
 //!
-//! Floor: three and four instructions a vector, latency about 10 each way. What costs more is memory: the loads here are
-//! wider than the stores that wrote the limbs if those were written one by one, and cannot be forwarded from them.
+//! Floor: three and four instructions a vector, latency about 10 each way. Memory costs more: the loads here are wider than
+//! the stores that wrote the limbs if those were written one by one, and cannot be forwarded from them.
 
 use super::{LIMB, Number, Z};
 use core::arch::x86_64::*;
@@ -76,7 +76,7 @@ pub(crate) unsafe fn read<const V: usize>(from: &[u64], negative: bool, out: &mu
     }
 }
 
-/// All limbs of the magnitude that `out` has room for; gives how many are significant.
+/// All limbs of the magnitude that `out` has room for; returns how many are significant.
 ///
 /// # Safety
 /// As [`read`].

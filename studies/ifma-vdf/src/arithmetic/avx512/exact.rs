@@ -13,7 +13,7 @@ use super::linear;
 use super::{Modulus, Number, Z, limbs};
 use crate::arithmetic::word_inverse;
 
-/// Adds multiples of m until the lowest L limbs are 0, and drops them; gives the multiples' limbs. `factor` is -1/m modulo
+/// Adds multiples of m until the lowest L limbs are 0, and drops them; returns the multiples' limbs. `factor` is -1/m modulo
 /// 2^52.
 #[inline(always)]
 unsafe fn strip<const V: usize, const D: usize>(x: &mut [Z; D], m: &[Z; V], factor: u64, digits: &mut [u64]) {
@@ -107,7 +107,7 @@ pub(crate) unsafe fn reduce<const V: usize, const D: usize, const N: usize>(
         strip(&mut lanes, &m, modulus.factor & super::LIMB, &mut digits[..limbs(64 * N)]);
         let mut rest = m;
         rest.copy_from_slice(&lanes[..V]);
-        // Less m once: of either sign, and then m again or not.
+        // Subtract m once; keep the difference unless it is negative.
         let mut less = rest;
         for t in 0..V {
             less[t] = _mm512_sub_epi64(rest[t], m[t]);
@@ -123,7 +123,7 @@ pub(crate) unsafe fn reduce<const V: usize, const D: usize, const N: usize>(
             some = _mm512_or_si512(some, result[t]);
         }
         if x.sign() && _mm512_test_epi64_mask(some, some) != 0 {
-            // m - r: both are canonical, so differences borrow one at most.
+            // m - r: both are canonical, so differences borrow at most one.
             for t in 0..V {
                 result[t] = _mm512_sub_epi64(m[t], result[t]);
             }

@@ -123,7 +123,7 @@ unsafe fn window<const V: usize>(x: &Number<V>, lanes: usize) -> ([Z; V], [Z; V]
     }
 }
 
-/// The magnitude times 2^k; bits that leave the width are lost. k is below the width.
+/// The magnitude times 2^k; bits beyond the width are lost. k is below the width.
 ///
 /// # Safety
 /// As [`add`].

@@ -1,9 +1,9 @@
 //! Products, squares and sums of products.
 //!
 //! Limb i of one factor times the vector t of the other lands at limb i + 8 t (low halves) and one above (high halves). Rows
-//! whose i differ by a multiple of 8 lie alike in the vectors, so there are eight classes of rows: within a class products are
-//! only accumulated, and each class is turned into its place once, by a rotation of lanes and two masked additions. A factor's
-//! limbs beyond its last whole vector are taken the other way round, one by one times the vectors of the other factor,
+//! whose i differ by a multiple of 8 are aligned alike in the vectors, so there are eight classes of rows. Within a class
+//! products are only accumulated, and each class is turned into its place once, by a rotation of lanes and two masked additions.
+//! A factor's limbs beyond its last whole vector are taken the other way round, one by one times the vectors of the other factor,
 //! so that vectors of two or four limbs are not multiplied by everything.
 //!
 //! Multiply-adds (each half counted): 256 bits 10, 512 bits 28, 1,024 bits 104, 2,112 bits 422; squares take 10, 24, 76
@@ -73,7 +73,7 @@ unsafe fn rows<const V: usize, const D: usize, const L: usize, const HIGH: bool>
     }
 }
 
-/// A mask that the compiler does not know: given a constant it makes blends and shuffles of masked additions.
+/// A mask hidden from the compiler, which turns masked additions with a constant mask into blends and shuffles.
 #[inline(always)]
 fn mask(lanes: u8) -> __mmask8 {
     let mut lanes = u32::from(lanes);
@@ -152,7 +152,7 @@ pub(crate) unsafe fn lanes<const V: usize, const D: usize, const L: usize>(
     }
 }
 
-/// The lanes of a product for operands of N 64-bit limbs: the count of limbs is the compiler's to know.
+/// The lanes of a product for operands of N 64-bit limbs: the compiler must know the count of limbs.
 macro_rules! by_limbs {
     ($f:ident, $n:expr, $v:expr, $d:expr, $($x:expr),*) => {
         match $n {
@@ -323,7 +323,7 @@ impl<const D: usize> Sum<D> {
     }
 }
 
-/// One round of carries of lanes of either sign: they are 2^52 + 2^10 at most and -2^10 at least then. The highest lane keeps its
+/// One round of carries of lanes of either sign: afterwards they are between -2^10 and 2^52 + 2^10. The highest lane keeps its
 /// sign.
 #[inline(always)]
 unsafe fn relax<const D: usize>(x: &mut [Z; D]) {

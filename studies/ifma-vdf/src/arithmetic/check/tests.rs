@@ -1,4 +1,4 @@
-//! The checks pass on every backend, and notice what is planted.
+//! The checks pass on every backend, and notice planted faults.
 
 use super::*;
 use lanework_cpu::Settings;

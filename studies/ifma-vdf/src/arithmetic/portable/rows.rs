@@ -36,7 +36,7 @@ fn finish<const V: usize>(out: &mut Number<V>, from: usize, negative: bool) {
     out.negative = negative && !out.is_zero();
 }
 
-/// x += y + carry over both, which are of one length.
+/// x += y + carry over both, which have the same length.
 #[inline(always)]
 fn add_rows(x: &mut [u64], y: &[u64]) -> bool {
     let mut carry = false;
@@ -130,7 +130,7 @@ pub(crate) fn square<L: Rows, const V: usize, const D: usize, const N: usize>(
     finish(out, 2 * N, false);
 }
 
-/// x += 1 or x -= 1 at its lowest limb, if `carry`; gives what leaves it.
+/// x += 1 or x -= 1 at its lowest limb, if `carry`; returns the carry out.
 #[inline(always)]
 fn ripple(x: &mut [u64], mut carry: u64, minus: bool) -> bool {
     let mut over = carry != 0;
@@ -162,7 +162,7 @@ pub(crate) fn div_exact<L: Rows, const V: usize, const D: usize, const N: usize,
         limbs::shift_right(r, shift);
         limbs::shift_right(m, shift);
     }
-    // From the bottom, and with -1/m, so that rows are added: the digits are the quotient's negative's.
+    // From the bottom, and with -1/m, so that rows are added: the digits are those of the quotient's negative.
     let factor = word_inverse(m[0]).wrapping_neg();
     let mut quotient = [[0u64; 8]; V];
     let quotient = &mut quotient.as_flattened_mut()[..N];
@@ -195,7 +195,7 @@ pub(crate) fn reduce<L: Rows, const V: usize, const D: usize, const N: usize>(
     out: &mut Number<V>,
 ) {
     let mut rest = *x;
-    // No more limbs are there in a number of the range; a carry out of them is kept beside.
+    // A number in the range has no more limbs; a carry out of them is kept separately.
     let (r, modulus) = (&mut words!(mut rest)[..2 * N], &words!(m.value)[..N]);
     let mut over = false;
     for i in 0..N {

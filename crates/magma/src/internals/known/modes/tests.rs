@@ -8,7 +8,7 @@ use crate::backend::Engine;
 use crate::internals::spec;
 use crate::sbox::{Rows, Sbox};
 
-/// Every backend that this machine has; says which.
+/// Every backend that this machine has; prints which.
 pub(crate) fn engines() -> Vec<Engine> {
     let settings = Settings::from_env().expect("the environment can be read");
     let cpu = Cpu::detect();
@@ -26,7 +26,7 @@ pub(crate) fn engines() -> Vec<Engine> {
 fn check(answers: &[Answer]) {
     for engine in engines() {
         for answer in answers {
-            // Mebibytes once, the others in many ways.
+            // Answers of mebibytes once, the others in many ways.
             let cuts: &[&[usize]] = if answer.plain.zeros > 1 << 20 {
                 &[&[65_536 + 24, 8]]
             } else {

@@ -52,7 +52,7 @@ pub(super) struct Factors {
     minus_g: [__mmask8; 2],
 }
 
-/// The places of eight digits in eight limbs.
+/// The positions of eight digits in eight limbs.
 struct Cut {
     limb: [u64; 8],
     bit: [u64; 8],
@@ -208,7 +208,7 @@ lanes_fn! {
     }
 }
 
-/// A window by fewer bits than a digit has, in memory.
+/// A window of fewer bits than a digit, in memory.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,bmi1,bmi2,adx")]
 pub(super) fn short_window(m: Matrix, stored: &mut [Stored; 2]) {

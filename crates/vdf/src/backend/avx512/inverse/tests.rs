@@ -57,7 +57,7 @@ fn right(a: &[u64; 8], b: &[u64; 8], inverse: &Inverse<13>) -> bool {
 
 /// Whether there was an answer, which must be right.
 fn check(a: &[u64; 8], b: &[u64; 8]) -> bool {
-    // SAFETY: `present` was asked.
+    // SAFETY: `present` found the features.
     let Some(inverse) = (unsafe { invert(a, b) }) else { return false };
     assert!(right(a, b, &inverse), "{a:x?} modulo {b:x?}");
     true
@@ -101,7 +101,7 @@ fn ends_and_refusals() {
         return;
     }
     let number = |low: u64, high: u64| [low, 0, 0, 0, 0, 0, 0, high];
-    // SAFETY: `present` was asked.
+    // SAFETY: `present` found the features.
     let invert = |a, b| unsafe { invert::<13>(&a, &b) };
     for (a, b) in [(1, 1), (1, 3), (2, 3), (3, 1), (1 << 63, 5), (u64::MAX >> 2, (u64::MAX >> 2) - 2)] {
         assert!(check(&number(a, 0), &number(b, 0)), "{a} modulo {b}");
@@ -122,7 +122,7 @@ fn a_wrong_inverse_is_noticed() {
     let mut random = Random(2);
     let (a, mut b) = (random.uniform(512), random.uniform(512));
     b[0] |= 1;
-    // SAFETY: `present` was asked.
+    // SAFETY: `present` found the features.
     let mut inverse = unsafe { invert::<13>(&a, &b) };
     while inverse.is_none() {
         b[0] = b[0].wrapping_add(2);

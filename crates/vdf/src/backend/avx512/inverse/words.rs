@@ -38,7 +38,7 @@ impl Matrix {
         64 - self.size().leading_zeros() + LEAST.saturating_sub(self.shift)
     }
 
-    /// This one after another.
+    /// The matrix of `m`, then this one.
     #[inline(always)]
     pub(super) fn after(&self, m: &Matrix) -> Matrix {
         // Runs' entries have 32 bits with their signs.
@@ -105,7 +105,7 @@ pub(super) unsafe fn steps<const N: usize>(a: u64, b: u64) -> (u64, u64) {
     (m0, m1)
 }
 
-/// The same by few enough steps that no more than `most` bits are shifted out, where [`steps`] went too far.
+/// The same where [`steps`] went too far, with few enough steps to shift out at most `most` bits.
 #[inline(always)]
 pub(super) fn careful(high: (u64, u64), low: (u64, u64), most: u32) -> Matrix {
     const MASK: u64 = (1 << 31) - 1;
