@@ -68,6 +68,8 @@ pub enum Opaque {
     Unbalanced(usize),
     /// The unwinder may continue from this call in code to which no jump leads: an exception handler or cleanup.
     Landing(usize),
+    /// During this call the unwinder may evaluate a `.cfi_escape`, whose expression may read the frame.
+    Unwinding(usize),
     /// This instruction touches the function's return address.
     ReturnAddress(usize),
     /// This call goes to a function of the file that cannot be followed, or that may return more than once.
@@ -183,6 +185,12 @@ impl Analysis {
             }
             Opaque::Unknown(op) => format!("the instruction in line {} is unknown", line(op)),
             Opaque::Bytes(op) => format!("the bytes after line {} are not an instruction", line(op)),
+            Opaque::Unwinding(op) => {
+                format!(
+                    "the unwinder may read the frame by a .cfi_escape during the call in line {}",
+                    line(op)
+                )
+            }
             Opaque::Landing(op) => format!(
                 "an exception that the call in line {} throws may continue in a handler of this function, to which no jump leads",
                 line(op)
@@ -201,8 +209,10 @@ impl Analysis {
     pub fn assuming(program: Program, assumed: &BTreeSet<Assumption>) -> Analysis {
         let landing = flow::landing(&program);
         let (functions, Framed { frames, cycles }) = parted(&program, &landing, assumed);
-        // Tables that are not understood.
-        let landing = landing.into_iter().filter(|(_, pads)| pads.is_none()).map(|(op, _)| op).collect();
+        let tables = landing.into_iter().filter(|(_, pads)| pads.is_none()).map(|(op, _)| op);
+        let mut unwinding: BTreeMap<usize, fn(usize) -> Opaque> =
+            flow::escapes(&program).into_iter().map(|op| (op, Opaque::Unwinding as _)).collect();
+        unwinding.extend(tables.map(|op| (op, Opaque::Landing as _)));
         let by_entry: HashMap<usize, usize> =
             functions.iter().enumerate().map(|(n, f)| (f.entry, n)).collect();
         let mut owners: HashMap<usize, usize> = HashMap::new();
@@ -213,7 +223,7 @@ impl Analysis {
             .zip(frames)
             .zip(cycles)
             .map(|((function, (frame, slots)), cycle)| {
-                unit(&program, function, frame, slots, cycle, &by_entry, &landing, &unknown)
+                unit(&program, function, frame, slots, cycle, &by_entry, &unwinding, &unknown)
             })
             .collect();
         into_others(&program, &mut units);
@@ -496,7 +506,7 @@ fn unit(
     slots: Vec<Slot>,
     cycle: usize,
     by_entry: &HashMap<usize, usize>,
-    landing: &BTreeSet<usize>,
+    unwinding: &BTreeMap<usize, fn(usize) -> Opaque>,
     unknown: &BTreeMap<usize, usize>,
 ) -> Unit {
     let live = slots::live(&function, &slots);
@@ -534,12 +544,10 @@ fn unit(
         .or(frame.lost.first().map(|&op| Opaque::StackPointer(op)))
         .or(frame.unbalanced.first().map(|&op| Opaque::Unbalanced(op)))
         .or(frame.returns.map(Opaque::ReturnAddress))
-        .or(function
-            .calls
-            .keys()
-            .next()
-            .filter(|_| function.body.iter().any(|op| landing.contains(op)))
-            .map(|&op| Opaque::Landing(op)));
+        .or_else(|| {
+            let why = function.body.iter().find_map(|op| unwinding.get(op))?;
+            function.calls.keys().next().map(|&call| why(call))
+        });
     Unit {
         function,
         frame,

@@ -331,6 +331,30 @@ pub(crate) fn landing(program: &Program) -> BTreeMap<usize, Option<BTreeSet<usiz
     out
 }
 
+/// The instructions for which a `.cfi_escape` holds that may have an expression: up to the end of its procedure. Only
+/// `DW_CFA_GNU_args_size` with a size of one byte has none for sure.
+pub(crate) fn escapes(program: &Program) -> BTreeSet<usize> {
+    let size_of_arguments = |values: &str| {
+        let mut values = values.split(',').map(str::trim);
+        let [code, size, end] = [values.next(), values.next(), values.next()];
+        let size = size.and_then(|size| u8::from_str_radix(size.strip_prefix("0x")?, 16).ok());
+        code == Some("0x2e") && size.is_some_and(|size| size < 0x80) && end.is_none()
+    };
+    let mut out = BTreeSet::new();
+    let mut from = None;
+    for (i, statement) in program.text.statements().iter().enumerate() {
+        let said = if statement.kind == Kind::Directive { program.text.of(i) } else { "" };
+        let op = program.ops.partition_point(|op| op.statement < i);
+        if said.strip_prefix(".cfi_escape").is_some_and(|values| !size_of_arguments(values)) {
+            from.get_or_insert(op);
+        } else if said.starts_with(".cfi_endproc") {
+            out.extend(from.take().map_or(0..0, |from| from..op));
+        }
+    }
+    out.extend(from.map_or(0..0, |from| from..program.ops.len()));
+    out
+}
+
 /// The third value of each entry of a table of call sites: `begin, length, place or 0, action`.
 fn call_sites(
     program: &Program,

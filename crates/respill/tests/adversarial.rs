@@ -165,6 +165,18 @@ fn what_a_handler_reads_stays() {
         let f = analysis.units.iter().find(|unit| unit.function.name() == "f").expect("f");
         assert!(matches!(f.opaque, Some(Opaque::Landing(_))), "{to}: {:?}", f.opaque);
     }
+    // A register that the unwinder finds in the frame by an expression, the frame's address in one of its cells, and a size alone.
+    for (escape, opaque) in [
+        ("0x10,0x3,0x2,0x76,0x70", true),
+        ("0xf,0x3,0x77,0x8,0x6", true),
+        ("0x2e,0x10,0xf,0x3,0x77,0x8,0x6", true),
+        ("0x2e, 0x10", false),
+    ] {
+        let text = text.replace(".LEHB0:", &format!("\t.cfi_escape {escape}\n.LEHB0:"));
+        let analysis = Analysis::new(Program::new("landing.s", text).expect("a program"));
+        let f = analysis.units.iter().find(|unit| unit.function.name() == "f").expect("f");
+        assert_eq!(matches!(f.opaque, Some(Opaque::Unwinding(_))), opaque, "{escape}: {:?}", f.opaque);
+    }
 }
 
 fn table_of(all: &[&Tried]) -> String {
