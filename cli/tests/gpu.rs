@@ -1,5 +1,6 @@
 //! Devices from the command line: asked for, required, missing, and emulated; and the study that races them.
 
+#[path = "command/common/mod.rs"]
 mod common;
 
 #[cfg(feature = "study")]

@@ -62,7 +62,8 @@ struct Run {
 type Log = BTreeMap<String, Run>;
 
 /// All steps: the tools of `cargo xtask sound`, ten minutes of fuzzing, generated functions and other people's code that are
-/// rewritten, the removal of every study, the libraries' features one by one, their public interfaces, and every study in full.
+/// rewritten, the kernels for devices, peers, the removal of every study, the libraries' features one by one, their public interfaces,
+/// and every study in full.
 fn steps(root: &Path) -> Result<Vec<Step>, String> {
     let step = |name: &str, command: &str| Step { name: name.to_owned(), command: command.to_owned() };
     let mut all: Vec<Step> = ["miri", "address", "thread"]
@@ -86,6 +87,12 @@ fn steps(root: &Path) -> Result<Vec<Step>, String> {
     ));
     // Every accepted rewrite prints what the original prints, and is raced against it.
     all.push(step("real-code", "cargo xtask real-code --race 8 --save"));
+    // The programs that ship for devices are compiled again, and the command's options and the study run on an emulated device.
+    all.push(step("kernels", "cargo xtask cuda --check"));
+    all.push(step(
+        "device",
+        "LANEWORK_REQUIRE_CXX=1 cargo test --workspace --features lanework/emulated --test gpu",
+    ));
     // Ours against other people's libraries, which `.ci/long` builds.
     all.push(step("peers", ".ci/peers"));
     all.push(step("removal", "cargo xtask removal"));

@@ -1,8 +1,6 @@
 //! `lanework respill` as its users run it: slots shown, text rewritten, bad input, exit codes.
 
-mod common;
-
-use common::{Place, code, json, no, stderr, yes};
+use crate::common::{Place, code, json, no, stderr, yes};
 
 /// A function with a pointer, a value and an array that it indexes; a helper that only this file calls.
 const TEXT: &str = "\

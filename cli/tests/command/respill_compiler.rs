@@ -1,11 +1,9 @@
 //! `respill` on a file that a compiler has just made: rewritten, checked, and refused once it is damaged.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-mod common;
-
 use std::process::Command;
 
-use common::{Place, code, json, stderr};
+use crate::common::{Place, code, json, stderr};
 use lanework_respill::{Analysis, Program};
 
 /// A file that was not written by hand, as a user would have it.

@@ -1,11 +1,9 @@
 //! Studies that are folders and nothing else.
 #![cfg(target_os = "linux")]
 
-mod common;
-
 use std::fs;
 
-use common::{Place, code, json, stderr};
+use crate::common::{Place, code, json, stderr};
 
 const QUESTION: &str = "Does a long message favour the fastest backend?";
 const MODES: &str = "[quick]\nseconds = 0.2\nlaunches = 1\n[full]\nseconds = 1.0\nlaunches = 2\n";

@@ -1,8 +1,6 @@
 //! `lanework vdf` as its users run it: known answers, files, bad input, exit codes.
 
-mod common;
-
-use common::{Place, code, hex, json, no, stderr, yes};
+use crate::common::{Place, code, hex, json, no, stderr, yes};
 use lanework_vdf::internals::known;
 
 #[test]

@@ -1,12 +1,10 @@
 //! `lanework vdf compact`: proofs of known results, the same as `prove` makes; wrong results, bad lists, and interruptions.
 #![cfg(unix)]
 
-mod common;
-
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{Place, code, json, stderr};
+use crate::common::{Place, code, json, stderr};
 use serde_json::{Value, json};
 
 /// What `evaluate` prints for this challenge.

@@ -1,13 +1,11 @@
 //! `lanework vdf --checkpoint`: killed at any moment, it goes on to the same result; foreign and edited files are refused.
 #![cfg(unix)]
 
-mod common;
-
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{Place, code, json, stderr};
+use crate::common::{Place, code, json, stderr};
 
 /// A generator that repeats (SplitMix64, Steele, Lea and Flood).
 struct Random(u64);

@@ -1,12 +1,10 @@
 //! `lanework magma encrypt|decrypt` as its users run it: the container and the bare modes, on files and pipes.
 
-mod common;
-
 use std::fs;
 use std::io::Read;
 use std::process::Stdio;
 
-use common::{Place, code, json, stderr};
+use crate::common::{Place, code, json, stderr};
 use lanework_magma::Engine;
 use lanework_magma::container::{self, HEADER, Options, Secret};
 use zeroize::Zeroizing;
@@ -23,7 +21,7 @@ fn message(length: usize) -> Vec<u8> {
 }
 
 fn library_key() -> Secret {
-    let bytes = common::bytes(KEY);
+    let bytes = crate::common::bytes(KEY);
     Secret::Key(Zeroizing::new(bytes.try_into().expect("32 bytes")))
 }
 
@@ -233,7 +231,7 @@ fn passphrases() {
 #[test]
 fn key_files_of_both_kinds_and_no_other() {
     let place = place(b"text");
-    let raw = common::bytes(KEY);
+    let raw = crate::common::bytes(KEY);
     place.put("raw", &raw);
     place.put("unix", format!("{KEY}\n").as_bytes());
     place.put("dos", format!("{}\r\n", KEY.to_uppercase()).as_bytes());
@@ -368,7 +366,7 @@ fn threads_are_bounded() {
 
 #[test]
 fn bare_modes_write_the_standards_bytes() {
-    let place = place(&common::bytes(TEXT));
+    let place = place(&crate::common::bytes(TEXT));
     // GOST R 34.13-2015, A.2.1 to A.2.5.
     let cases: [(&[&str], &str); 5] = [
         (&["ecb", "--hazmat"], "2b073f0494f372a0de70e715d3556e4811d8d9e9eacfbc1e7c68260996c67efb"),
@@ -389,10 +387,10 @@ fn bare_modes_write_the_standards_bytes() {
     for (mode, answer) in cases {
         let encrypt = [&["magma", "encrypt", "--key-file", "key", "text", "--mode"], mode].concat();
         let made = place.run(&encrypt);
-        assert_eq!(common::hex(&made.stdout), answer, "{mode:?}: {}", stderr(&made));
+        assert_eq!(crate::common::hex(&made.stdout), answer, "{mode:?}: {}", stderr(&made));
         let decrypt = [&["magma", "decrypt", "--key-file", "key", "-", "--mode"], mode].concat();
         let back = place.fed(&decrypt, &made.stdout);
-        assert_eq!(common::hex(&back.stdout), TEXT, "{mode:?}: {}", stderr(&back));
+        assert_eq!(crate::common::hex(&back.stdout), TEXT, "{mode:?}: {}", stderr(&back));
     }
 }
 
@@ -580,7 +578,7 @@ fn known_lengths_are_judged_before_anything_is_written() {
                 continue;
             }
             let args = [&["magma", job, "--key-file", "key", "--mode"], mode, &more.concat()].concat();
-            common::no(&place, &args, 2, says);
+            crate::common::no(&place, &args, 2, says);
         }
     }
     // A pipe shows its length at its end: output written by then stays, as the help says.

@@ -1,9 +1,7 @@
 //! `lanework respill measure`, `auto` and `cpu` as their users run them. Races are kept short: nothing here depends on their outcome.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-mod common;
-
-use common::{Place, code, json, stderr};
+use crate::common::{Place, code, json, stderr};
 
 /// A sum over a buffer, with its pointer, its length and the sum on the stack.
 const SUM: &str = "\

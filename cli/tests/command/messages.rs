@@ -1,9 +1,7 @@
 //! Every refusal is two lines on standard error: what is wrong, and what to do about it.
 #![forbid(unsafe_code)]
 
-mod common;
-
-use common::{Place, code, json, stderr};
+use crate::common::{Place, code, json, stderr};
 
 /// A place with something of each kind.
 fn place() -> Place {

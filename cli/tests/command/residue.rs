@@ -1,11 +1,9 @@
 //! What commands leave of their keys in memory when they end: nothing on the heap, the stacks or anywhere else.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod common;
-
 use std::process::{Command, Stdio};
 
-use common::{Place, yes};
+use crate::common::{Place, yes};
 use lanework_leakage::residue::{Needles, Region, at_exit};
 
 /// The memory of a command that succeeds.
@@ -114,7 +112,7 @@ fn mayo_leaves_nothing_of_its_key() {
 fn magma_leaves_nothing_of_its_keys() {
     let place = Place::new();
     let secret: [u8; 32] = std::array::from_fn(|i| (i * 151 + 77) as u8);
-    let hexadecimal = common::hex(&secret);
+    let hexadecimal = crate::common::hex(&secret);
     let passphrase = b"a horse, a battery, a staple: correct";
     place.put("raw", &secret);
     place.put("hex", format!("{hexadecimal}\n").as_bytes());

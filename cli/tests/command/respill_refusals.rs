@@ -1,9 +1,7 @@
 //! `lanework respill rewrite`: homes that callers and callees refuse, and slots that something may touch out of sight. Each
 //! refused text has one slot with no other objection.
 
-mod common;
-
-use common::{Place, code, json, stderr};
+use crate::common::{Place, code, json, stderr};
 
 fn text_of(output: &std::process::Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("text")

@@ -2,13 +2,11 @@
 //! owner wants, pairs belong together, and no result is lost.
 #![cfg(unix)]
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Command, Output, Stdio};
 
-use common::{Place, code, no, stderr, yes};
+use crate::common::{Place, code, no, stderr, yes};
 use lanework_mayo::{Engine, PublicKey, SecretKey};
 
 const KEYGEN: [&str; 4] = ["mayo", "keygen", "--set", "mayo1"];

@@ -1,8 +1,6 @@
 //! `lanework vdf verify`: every member of a file must agree with what is verified, and proofs must be meaningful in the group.
 
-mod common;
-
-use common::{Place, code, hex, json, no, stderr, yes};
+use crate::common::{Place, code, hex, json, no, stderr, yes};
 use lanework_integer::{Int, Uint};
 use lanework_vdf::form::LIMBS;
 use lanework_vdf::internals::known;

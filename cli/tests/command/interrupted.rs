@@ -1,8 +1,6 @@
 //! Signals at any moment: they leave no file behind, no half of a pair, and no terminal without echo.
 #![cfg(target_os = "linux")]
 
-mod common;
-
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{PROGRAM, Place, code, stderr, yes};
+use crate::common::{PROGRAM, Place, code, stderr, yes};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, tcgetattr};

@@ -4,13 +4,11 @@
 //! checked.
 #![cfg(all(unix, feature = "study"))]
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Mutex, MutexGuard};
 
-use common::{Place, code, json, no, stderr, yes};
+use crate::common::{Place, code, json, no, stderr, yes};
 use serde_json::Value;
 
 /// One test at a time: another test's child would inherit a file that is being written, and no system runs a file open for writing.
@@ -24,7 +22,7 @@ fn alone() -> MutexGuard<'static, ()> {
 fn place() -> Place {
     let place = Place::new();
     fs::create_dir_all(place.path("studies/codegen-flags")).expect("a folder");
-    let whole = include_str!("../../studies/codegen-flags/study.toml");
+    let whole = include_str!("../../../studies/codegen-flags/study.toml");
     let quick = "\
 [quick]
 builds = [\"o1\", \"native\"]
@@ -39,7 +37,7 @@ rounds = 8
     place.put("studies/codegen-flags/study.toml", format!("{head}{quick}[full]{full}").as_bytes());
     place.put(
         "studies/codegen-flags/study.md",
-        include_bytes!("../../studies/codegen-flags/study.md").as_slice(),
+        include_bytes!("../../../studies/codegen-flags/study.md").as_slice(),
     );
     fs::create_dir_all(place.path("kept/bin")).expect("a folder");
     place

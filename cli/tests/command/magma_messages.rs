@@ -1,8 +1,6 @@
 //! `lanework magma seal|open|mac|wrap|unwrap` as its users run it.
 
-mod common;
-
-use common::{Place, code, json, stderr};
+use crate::common::{Place, code, json, stderr};
 use lanework_magma::mgm::Mgm;
 use lanework_magma::{Engine, Kexp15};
 
@@ -10,7 +8,7 @@ const KEY: &str = "ffeeddccbbaa99887766554433221100f0f1f2f3f4f5f6f7f8f9fafbfcfdf
 const NONCE: &str = "12def06b3c130a59";
 
 fn key() -> [u8; 32] {
-    common::bytes(KEY).try_into().expect("32 bytes")
+    crate::common::bytes(KEY).try_into().expect("32 bytes")
 }
 
 fn message(length: usize) -> Vec<u8> {
@@ -35,14 +33,16 @@ fn sealing_is_rfc_9058_and_opens_again() {
     {
         let text = message(length);
         let place = place(&text);
-        place.put("aad", &common::bytes(aad));
+        place.put("aad", &crate::common::bytes(aad));
         let tag_length = tag.to_string();
         let options = ["--aad", aad, "--tag-length", &tag_length];
         let made = place.run(&sealing("seal", &[&options[..], &["text"]].concat()));
         assert_eq!(code(&made), 0, "{length}: {}", stderr(&made));
         let mut expected = text.clone();
         let mgm = Mgm::with(&key(), tag, Engine::best()).expect("a tag length");
-        let sum = mgm.seal(&common::bytes(NONCE), &common::bytes(aad), &mut expected).expect("a message");
+        let sum = mgm
+            .seal(&crate::common::bytes(NONCE), &crate::common::bytes(aad), &mut expected)
+            .expect("a message");
         expected.extend(sum.as_slice());
         assert!(made.stdout == expected, "{length}");
         let from_file = ["--aad-file", "aad", "--tag-length", &tag_length];
@@ -86,7 +86,7 @@ fn what_is_cut_short_is_refused() {
         [(0, "refused: cut short: 0 bytes"), (7, "refused: cut short: 7 bytes"), (8, "refused")]
     {
         place.put("text", &vec![0; length]);
-        common::no(&place, &sealing("open", &["--aad", "00", "text"]), 1, says);
+        crate::common::no(&place, &sealing("open", &["--aad", "00", "text"]), 1, says);
     }
     for (length, says) in [
         (0, "refused: 0 bytes"),
@@ -148,7 +148,8 @@ fn bad_arguments_of_a_message_say_which() {
 #[test]
 fn macs_of_files() {
     // GOST R 34.13-2015, A.2.6.
-    let place = place(&common::bytes("92def06b3c130a59db54c704f8189d204a98fb2e67a8024c8912409b17b57e41"));
+    let place =
+        place(&crate::common::bytes("92def06b3c130a59db54c704f8189d204a98fb2e67a8024c8912409b17b57e41"));
     let mac = |more: &[&str]| place.run(&[&["magma", "mac", "--key-file", "key"], more].concat());
     let out = |more: &[&str]| String::from_utf8(mac(more).stdout).expect("text");
     assert_eq!(out(&["text"]), "154e72102030c5bb  text\n");
@@ -196,7 +197,7 @@ fn the_other_macs() {
     let place = Place::new();
     place.put("key", b"8899aabbccddeeff0011223344556677fedcba98765432100123456789abcdef");
     // R 1323565.1.017-2018, A.3.1: N = 128 bits, T* = 640 bits.
-    place.put("short", &common::bytes("1122334455667700ffeeddcc"));
+    place.put("short", &crate::common::bytes("1122334455667700ffeeddcc"));
     let args = [
         "magma",
         "mac",
@@ -241,7 +242,7 @@ fn keys_are_wrapped_and_unwrapped() {
     assert_eq!(code(&wrapped), 0, "{}", stderr(&wrapped));
     assert_eq!(json(&wrapped.stdout)["bytes_written"], 40);
     let keys = Kexp15::new(&mac, &encrypt, Engine::best()).expect("two keys");
-    assert_eq!(place.get("wrapped"), keys.wrap(&common::bytes("67bed654"), &secret).expect("wrapped"));
+    assert_eq!(place.get("wrapped"), keys.wrap(&crate::common::bytes("67bed654"), &secret).expect("wrapped"));
     assert_eq!(run("unwrap", &["wrapped"]).stdout, secret);
     let mut bad = place.get("wrapped");
     bad[39] ^= 1;

@@ -1,11 +1,9 @@
 //! `lanework mayo` on many files, on large ones, on oddly named ones, and at a terminal.
 
-mod common;
-
 use std::fs;
 use std::process::Output;
 
-use common::{Place, code, json, no, stderr, yes};
+use crate::common::{Place, code, json, no, stderr, yes};
 
 fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()

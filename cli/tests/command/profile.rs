@@ -1,9 +1,7 @@
 //! What `tune` keeps reaches the command that does the job, for every job there is.
 #![cfg(target_os = "linux")]
 
-mod common;
-
-use common::{Place, code, json, stderr, yes};
+use crate::common::{Place, code, json, stderr, yes};
 use lanework_suite::Job;
 use serde_json::{Value, json as object};
 

@@ -1,9 +1,7 @@
 //! The study `spill-homes` as its users run it: bad input, a user's own file, one of our own kernels.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-mod common;
-
-use common::{Place, code, json, no, stderr, yes};
+use crate::common::{Place, code, json, no, stderr, yes};
 
 /// A stand-in for libjade's function: the pointer that it spills is read back by an index, the length is not.
 const OWN: &str = "\
@@ -81,8 +79,8 @@ fn bad_input_is_named() {
         no(&place, &ask, 2, "an option of the study spill-homes, not of lab-self-check");
     }
     std::fs::create_dir_all(place.path("studies/spill-homes")).expect("a folder");
-    let toml = include_str!("../../studies/spill-homes/study.toml");
-    let template = include_str!("../../studies/spill-homes/study.md");
+    let toml = include_str!("../../../studies/spill-homes/study.toml");
+    let template = include_str!("../../../studies/spill-homes/study.md");
     place.put("studies/spill-homes/study.md", template.as_bytes());
     for (good, bad, says) in [
         ("inputs = 50\n", "inputs = 0\n", "must be positive"),

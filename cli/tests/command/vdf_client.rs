@@ -1,13 +1,11 @@
 //! `lanework vdf client` against a timelord of this test.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use common::{Place, code, stderr};
+use crate::common::{Place, code, stderr};
 use lanework_vdf::internals::known;
 use lanework_vdf::{Discriminant, Form, Lenient, Limits, Question, number, verify};
 
