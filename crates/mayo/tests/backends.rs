@@ -1,6 +1,8 @@
 //! Every backend that this machine can run passes every check, with some of its cases. A backend that cannot run is printed with the reason, and
 //! is a failure if `LANEWORK_REQUIRE` names it.
 
+use std::sync::Mutex;
+
 use lanework_cpu::Settings;
 use lanework_mayo::internals::check::{self, Depth, Row};
 use lanework_mayo::{Engine, Params};
@@ -24,22 +26,29 @@ fn engines() -> Vec<Engine> {
         .collect()
 }
 
-/// Runs `checks` on every engine with every set; none may fail.
-fn all_pass(checks: impl Fn(Engine, &Params, &mut dyn FnMut(Row))) {
-    let mut failures = Vec::new();
-    for engine in engines() {
+/// Runs `checks` on every engine with every set, a thread for each set; none may fail.
+fn all_pass(checks: impl Fn(Engine, &Params, &mut dyn FnMut(Row)) + Sync) {
+    let failures = Mutex::new(Vec::new());
+    let engines = engines();
+    std::thread::scope(|scope| {
         for params in Params::all() {
-            checks(engine, params, &mut |row| {
-                println!(
-                    "{:<10} {:<55} {:>6} passed {:>4} failed {}",
-                    row.backend, row.what, row.passed, row.failed, row.why
-                );
-                if !row.ok() {
-                    failures.push(row);
+            let (failures, engines, checks) = (&failures, &engines, &checks);
+            scope.spawn(move || {
+                for &engine in engines {
+                    checks(engine, params, &mut |row| {
+                        println!(
+                            "{:<10} {:<55} {:>6} passed {:>4} failed {}",
+                            row.backend, row.what, row.passed, row.failed, row.why
+                        );
+                        if !row.ok() {
+                            failures.lock().unwrap().push(row);
+                        }
+                    });
                 }
             });
         }
-    }
+    });
+    let failures = failures.into_inner().unwrap();
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
