@@ -27,6 +27,21 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
 }
 
+impl Cli {
+    /// Whether the command prints its findings. Commands with `-o` check their output themselves, and a timelord's worker
+    /// answers over its connection.
+    pub(crate) fn prints(&self) -> bool {
+        match &self.command {
+            _ if self.global.json => true,
+            Some(Command::Magma(a)) => matches!(a.job, crate::magma::args::MagmaJob::Mac(_)),
+            Some(Command::Mayo(a)) => matches!(a.job, MayoJob::Verify { .. }),
+            Some(Command::Vdf(a)) => matches!(a.job, crate::vdf::args::VdfJob::Verify(_)),
+            Some(Command::Report(_) | Command::Man { .. }) => false,
+            _ => true,
+        }
+    }
+}
+
 /// Options of every command.
 #[derive(Debug, Args)]
 pub(crate) struct Global {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use lanework_magma::container;
+use lanework_magma::container::Error as ContainerError;
 use lanework_study::{Failure, Outcome};
 use lanework_suite::Job;
 use lanework_suite::magma::Operation;
@@ -11,11 +11,11 @@ use lanework_suite::magma::Operation;
 use crate::ui::Session;
 
 pub(crate) mod args;
+mod container;
 mod flow;
 mod mac;
-mod message;
+mod mgm;
 mod raw;
-mod sealed;
 mod secrets;
 mod wrap;
 
@@ -38,10 +38,10 @@ fn dispatch(session: &Session, job: MagmaJob) -> Result<Outcome, Failure> {
         MagmaJob::Decrypt(a) if a.raw.mode.is_some() => {
             raw::run(session, raw::Way::Decrypt, &a.secret, a.raw, &a.stream)
         }
-        MagmaJob::Encrypt(a) => only_for_modes(&a.raw).and_then(|()| sealed::encrypt(session, &a)),
-        MagmaJob::Decrypt(a) => only_for_modes(&a.raw).and_then(|()| sealed::decrypt(session, &a)),
-        MagmaJob::Seal(a) => message::seal(session, &a.message),
-        MagmaJob::Open(a) => message::open(session, &a.message),
+        MagmaJob::Encrypt(a) => only_for_modes(&a.raw).and_then(|()| container::encrypt(session, &a)),
+        MagmaJob::Decrypt(a) => only_for_modes(&a.raw).and_then(|()| container::decrypt(session, &a)),
+        MagmaJob::Seal(a) => mgm::seal(session, &a.message),
+        MagmaJob::Open(a) => mgm::open(session, &a.message),
         MagmaJob::Mac(a) => mac::run(session, a),
         MagmaJob::Wrap(a) => wrap::wrap(session, &a),
         MagmaJob::Unwrap(a) => wrap::unwrap(session, &a),
@@ -143,27 +143,28 @@ fn refused_or_input(name: &str, e: &lanework_magma::Error) -> Failure {
 }
 
 /// A container's error about an input.
-fn container_failure(name: &str, e: &container::Error) -> Failure {
-    use container::Error;
+fn container_failure(name: &str, e: &ContainerError) -> Failure {
     let text = format!("{name}: {e}");
     match e {
-        Error::Damaged { .. }
-        | Error::Torn { .. }
-        | Error::Truncated { .. }
-        | Error::Trailing { .. }
-        | Error::TooManyRefused { .. } => Failure::refused(text)
+        ContainerError::Damaged { .. }
+        | ContainerError::Torn { .. }
+        | ContainerError::Truncated { .. }
+        | ContainerError::Trailing { .. }
+        | ContainerError::TooManyRefused { .. } => Failure::refused(text)
             .help("get the file again from its source: the output, if any, is incomplete"),
         // It begins like a container, so it was cut short: refused, not malformed.
-        Error::HeaderEnds(_) => {
+        ContainerError::HeaderEnds(_) => {
             Failure::refused(text).help("get the file again from its source: nothing was written")
         }
-        Error::WrongKey => {
+        ContainerError::WrongKey => {
             Failure::refused(text).help("name the key or passphrase that sealed it: nothing was written")
         }
-        Error::NeedsPassphrase => Failure::input(text).help("use --passphrase"),
-        Error::NeedsKey => Failure::input(text).help("use --key-file"),
-        Error::TooLong { .. } => Failure::input(text).help("split it"),
-        Error::Magic => Failure::input(text).help("name the --mode if these are the bare bytes of one"),
+        ContainerError::NeedsPassphrase => Failure::input(text).help("use --passphrase"),
+        ContainerError::NeedsKey => Failure::input(text).help("use --key-file"),
+        ContainerError::TooLong { .. } => Failure::input(text).help("split it"),
+        ContainerError::Magic => {
+            Failure::input(text).help("name the --mode if these are the bare bytes of one")
+        }
         _ => Failure::input(text),
     }
 }

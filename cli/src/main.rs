@@ -79,21 +79,8 @@ fn misused(mut usage: clap::Error) -> u8 {
     2
 }
 
-/// Whether the command prints its findings. Commands with `-o` check their output themselves, and a timelord's worker
-/// answers over its connection.
-fn prints(cli: &Cli) -> bool {
-    match &cli.command {
-        _ if cli.global.json => true,
-        Some(Command::Magma(a)) => matches!(a.job, magma::args::MagmaJob::Mac(_)),
-        Some(Command::Mayo(a)) => matches!(a.job, args::MayoJob::Verify { .. }),
-        Some(Command::Vdf(a)) => matches!(a.job, vdf::args::VdfJob::Verify(_)),
-        Some(Command::Report(_) | Command::Man { .. }) => false,
-        _ => true,
-    }
-}
-
 fn run(cli: Cli) -> Result<Outcome, Failure> {
-    if prints(&cli) {
+    if cli.prints() {
         files::needs_standard_output()?;
     }
     let session = Session::new(&cli.global)?;

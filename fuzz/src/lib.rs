@@ -12,7 +12,7 @@ mod magma;
 mod mayo;
 #[cfg(feature = "peers")]
 mod peers;
-mod programs;
+mod respill;
 pub mod runner;
 mod texts;
 mod vdf;
@@ -59,9 +59,9 @@ pub const TARGETS: [Target; 20] = [
     Target::new("vdf_client", vdf::client, vdf::client_seeds),
     Target::new("vdf_checkpoint", checkpoint::checkpoint, checkpoint::checkpoint_seeds),
     Target::new("settings", texts::settings, texts::settings_seeds),
-    Target::new("assembly", texts::assembly, texts::assembly_seeds),
-    Target::new("program", programs::program, programs::program_seeds),
-    Target::new("case", programs::case, programs::case_seeds),
+    Target::new("assembly", respill::assembly, respill::assembly_seeds),
+    Target::new("program", respill::program, respill::program_seeds),
+    Target::new("case", respill::case, respill::case_seeds),
     Target::new("record", texts::record, texts::record_seeds),
     Target::new("study", texts::study, texts::study_seeds),
 ];

@@ -1,10 +1,9 @@
-//! Texts: settings of the environment, assembly, records.
+//! Texts: settings of the environment, records, studies.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::{Features, Settings};
 use lanework_race::record::Record;
 use lanework_race::study::Study;
-use lanework_respill::text::Text;
 
 /// Three strings, divided by line ends.
 pub(crate) fn settings(data: &[u8]) {
@@ -30,35 +29,6 @@ pub(crate) fn settings_seeds() -> Vec<Vec<u8>> {
         "x\n=\n,,",
         "sse2\na=b,c\nd",
         "\navx2,avx2",
-    ]
-    .map(|t| t.as_bytes().to_vec())
-    .to_vec()
-}
-
-/// Assembly is cut into statements and kept as it is.
-pub(crate) fn assembly(data: &[u8]) {
-    let Ok(source) = std::str::from_utf8(data) else { return };
-    if let Ok(text) = Text::new(source) {
-        assert!(text.text() == source);
-        let mut edits = lanework_respill::text::Edits::default();
-        assert!(text.edited(&edits) == source, "a text without edits is another");
-        for statement in 0..text.statements().len() {
-            assert!(source.contains(text.of(statement)));
-            edits.instead(statement, text.of(statement));
-        }
-        // Every statement instead of itself: nothing may be lost and the result must be readable.
-        assert!(Text::new(text.edited(&edits)).is_ok(), "an edited text cannot be read");
-    }
-}
-
-pub(crate) fn assembly_seeds() -> Vec<Vec<u8>> {
-    [
-        "\t.text\nf:\n\tpushq %rbp\n\tmovq %rax, -8(%rsp) # spill\n\tret\n",
-        ".intel_syntax noprefix\nf: mov qword ptr [rsp-8], rax; mov rax, [rsp-8]\nret\n",
-        ".ascii \"a;b\\\"#\"\n.byte 1,2\n/* c */ 1: jmp 1b\n",
-        "",
-        "f:",
-        "\"",
     ]
     .map(|t| t.as_bytes().to_vec())
     .to_vec()

@@ -4,7 +4,7 @@
 use crate::record::Step;
 use crate::site::Access;
 use crate::snapshot::{Advance, Snapshot};
-use crate::symbol::Place;
+use crate::source_line::Place;
 use crate::{Ending, Unavailable};
 use iced_x86::{OpKind, Register};
 

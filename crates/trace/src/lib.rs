@@ -10,7 +10,7 @@ mod program;
 mod record;
 mod site;
 mod snapshot;
-mod symbol;
+mod source_line;
 mod sys;
 mod translate;
 
@@ -20,7 +20,7 @@ pub use lockstep::{Correspondence, Divergence, Lockstep, Mismatch};
 pub use record::{FLAGS, Step};
 pub use site::{Access, Site, Touch};
 pub use snapshot::{Advance, Engine, Operation, Options, Outcome, Snapshot};
-pub use symbol::{Frame, Place, Symbols};
+pub use source_line::{Frame, Place, Symbols};
 
 /// Why tracing is unavailable here. This crate is independent, without backends that `lanework_cpu::Unavailable` could name.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use crate::leak::Failure;
 use crate::record::{FLAGS, Step};
 use crate::site::{Access, Touch};
 use crate::snapshot::{Advance, Snapshot};
-use crate::symbol::Place;
+use crate::source_line::Place;
 
 /// How the code of two versions corresponds. Everything outside of both is the same code and must be executed alike.
 #[derive(Clone, Debug, Default)]

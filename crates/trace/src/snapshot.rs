@@ -13,7 +13,7 @@ use crate::layout::{
 use crate::program::Program;
 use crate::record::Step;
 use crate::site::{Access, Depth, Sites};
-use crate::symbol::Symbols;
+use crate::source_line::Symbols;
 use crate::sys::{self, Lane};
 use crate::{Ending, Unavailable};
 

@@ -6,7 +6,7 @@ use iced_x86::Register;
 
 use super::flow::{Block, Callee, End, Function, Pair};
 use super::known::{Contents, Float, Frame, Known, contents as contents_of};
-use super::machine::Home;
+use super::symbolic::Home;
 use super::terms::{Term, Terms};
 use super::verdict::{Goal, Judge, KEPT, Ran};
 

@@ -5,7 +5,7 @@ use iced_x86::{
 };
 
 use super::image::Op;
-use super::machine::{AF, CF, FLAGS, Machine, OF, PF, SF, State, ZF};
+use super::symbolic::{AF, CF, FLAGS, Machine, OF, PF, SF, State, ZF};
 use super::terms::{Sort, Term};
 
 /// A sum or a difference with its flags.

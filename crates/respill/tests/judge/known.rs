@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use iced_x86::Register;
 
-use super::machine::{CF, Cell, EMPTY, FLAGS, Home, State, ZF};
+use super::symbolic::{CF, Cell, EMPTY, FLAGS, Home, State, ZF};
 use super::terms::{Sort, Term, Terms};
 
 /// How far x87's registers are the same in both versions.

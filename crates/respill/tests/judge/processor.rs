@@ -10,8 +10,8 @@ use super::common::generator::Random;
 use super::common::native::runs_here;
 use super::image::Image;
 use super::known::{Frame, Known, begin};
-use super::machine::{AF, Home, Machine};
 use super::solver::{Answer, Solver};
+use super::symbolic::{AF, Home, Machine};
 use super::terms::{Term, Terms};
 use lanework_respill::homes::Bank;
 

@@ -5,7 +5,7 @@ use iced_x86::{EncodingKind, Instruction, InstructionInfoFactory, Mnemonic, OpAc
 use super::image::Op;
 use super::integer::{BITS, reads, writes};
 use super::known::contents;
-use super::machine::{EMPTY, FLAGS, Home, MARKED, Machine, State, full};
+use super::symbolic::{EMPTY, FLAGS, Home, MARKED, Machine, State, full};
 use super::terms::{Sort, Term};
 
 /// Whether an instruction belongs to x87, by its name.
@@ -278,7 +278,7 @@ impl Machine<'_> {
         if let Some(address) = address {
             if !memory.is_empty() {
                 self.note(i, address, bytes);
-                let end = |cell: super::machine::Cell| cell.offset + i64::from(bytes);
+                let end = |cell: super::symbolic::Cell| cell.offset + i64::from(bytes);
                 let hit = self.cell(address).is_some_and(|cell| {
                     self.moved.iter().any(|(slot, size)| {
                         slot.base == cell.base

@@ -8,8 +8,8 @@ use iced_x86::{ConditionCode, FlowControl, InstructionInfoFactory, Mnemonic, OpK
 use super::flow::{Block, Both, Callee, End, Function, Pair};
 use super::integer::writes;
 use super::known::{Float, Frame, Known, along, begin, end};
-use super::machine::{Cell, Home, Machine, State};
 use super::solver::{Answer, Solver};
+use super::symbolic::{Cell, Home, Machine, State};
 use super::terms::{Sort, Term, Terms};
 
 /// What the judge found.

@@ -7,8 +7,37 @@ use lanework_respill::lint::lint;
 use lanework_respill::plan::{Policy, Wish, plan};
 use lanework_respill::program::Why;
 use lanework_respill::rewrite::{self, rewrite};
-use lanework_respill::text::{Kind, Text};
+use lanework_respill::text::{Edits, Kind, Text};
 use lanework_respill::{Analysis, Program};
+
+/// Assembly is cut into statements and kept as it is.
+pub(crate) fn assembly(data: &[u8]) {
+    let Ok(source) = std::str::from_utf8(data) else { return };
+    if let Ok(text) = Text::new(source) {
+        assert!(text.text() == source);
+        let mut edits = Edits::default();
+        assert!(text.edited(&edits) == source, "a text without edits is another");
+        for statement in 0..text.statements().len() {
+            assert!(source.contains(text.of(statement)));
+            edits.instead(statement, text.of(statement));
+        }
+        // Every statement instead of itself: nothing may be lost and the result must be readable.
+        assert!(Text::new(text.edited(&edits)).is_ok(), "an edited text cannot be read");
+    }
+}
+
+pub(crate) fn assembly_seeds() -> Vec<Vec<u8>> {
+    [
+        "\t.text\nf:\n\tpushq %rbp\n\tmovq %rax, -8(%rsp) # spill\n\tret\n",
+        ".intel_syntax noprefix\nf: mov qword ptr [rsp-8], rax; mov rax, [rsp-8]\nret\n",
+        ".ascii \"a;b\\\"#\"\n.byte 1,2\n/* c */ 1: jmp 1b\n",
+        "",
+        "f:",
+        "\"",
+    ]
+    .map(|t| t.as_bytes().to_vec())
+    .to_vec()
+}
 
 /// Directives for which an assembler writes at most as many bytes as they have characters. Others could make it write files of
 /// any size, which random inputs must not.
