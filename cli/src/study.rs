@@ -75,8 +75,9 @@ pub(crate) fn find(context: &Context, path: &str) -> Option<Subject> {
     lanework_suite::find(context, path).or_else(own)
 }
 
-fn unknown(name: &str) -> Failure {
-    Failure::input(format!("no study '{name}'")).help("`lanework study list` shows them")
+fn unknown(name: &str, root: &Path) -> Failure {
+    Failure::input(format!("no study '{name}' in {}, and none is built in", root.display()))
+        .help("`lanework study list` shows them")
 }
 
 /// Why a folder cannot be run.
@@ -98,11 +99,14 @@ fn named(name: &str, root: &Path) -> Result<(Study, String, Run), Failure> {
     let (study, template) = match entry {
         _ if there => Study::load(&folder).map_err(Failure::input)?,
         Some(entry) => built_in(entry)?,
-        None => return Err(unknown(name)),
+        None => return Err(unknown(name, root)),
     };
     match entry {
         Some(entry) => Ok((study, template, entry.run)),
-        None if data::is_one(&study) => Ok((study, template, data::run)),
+        None if data::is_one(&study) => {
+            data::check(&study, &template)?;
+            Ok((study, template, data::run))
+        }
         None => Err(Failure::input(no_code(&study))
             .help("give study.toml a [[race]], or build the command with the study's crate")),
     }
@@ -124,7 +128,18 @@ pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failur
     if let (Some(remark), Some(list)) = (&args.output.remark, page["remarks"].as_array_mut()) {
         list.push(remark.clone().into());
     }
-    let page = render(&template, &page).map_err(Failure::input)?;
+    let page = match render(&template, &page) {
+        Ok(page) => page,
+        // The races took their time: what they found is not lost.
+        Err(e) => {
+            if let (false, Some(found)) = (session.json || args.output.csv, page["table"].as_str()) {
+                print!("{found}");
+            }
+            return Err(
+                Failure::input(e).help("correct study.md: the page is not made, and nothing is saved")
+            );
+        }
+    };
     record.page = Some(page.clone());
     record.findings = Some(findings).filter(|findings| !findings.is_null());
     let shown = bench::save_and_show(session, &mut record, &args.output, |record| {
@@ -176,7 +191,9 @@ fn list(session: &Session, args: &StudyArgs) -> Result<Outcome, Failure> {
 /// One process of a study's workload: prints what ran.
 pub(crate) fn workload(session: &Session, args: &WorkloadArgs) -> Result<Outcome, Failure> {
     let WorkloadArgs { name, configuration, subject, count } = args;
-    let entry = studies().find(|entry| entry.name == name).ok_or_else(|| unknown(name))?;
+    let entry = studies()
+        .find(|entry| entry.name == name)
+        .ok_or_else(|| Failure::input(format!("no study '{name}' is built in")))?;
     let Some(workload) = entry.workload else {
         return Err(Failure::input(format!("the study {name} has no workload of its own")));
     };

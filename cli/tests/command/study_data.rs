@@ -108,5 +108,15 @@ fn mistakes_are_named() {
     }
     folder(&place, "wrong", &toml(RACE), "{{ answer }}");
     let refused = place.run(&["study", "wrong"]);
-    assert!(code(&refused) == 2 && stderr(&refused).contains("study.md"), "{}", stderr(&refused));
+    assert!(
+        code(&refused) == 2 && stderr(&refused).contains("wrong/study.md: no page has 'answer'"),
+        "{}",
+        stderr(&refused)
+    );
+    assert!(refused.stdout.is_empty(), "nothing was raced");
+    // Found by rendering alone: the results are printed all the same.
+    folder(&place, "wrong", &toml(RACE), "{% for row in rows %}{{ row.answer }}{% endfor %}");
+    let refused = place.run(&["study", "wrong"]);
+    assert!(code(&refused) == 2 && stderr(&refused).contains("study.md:1"), "{}", stderr(&refused));
+    assert!(String::from_utf8_lossy(&refused.stdout).contains("magma/ctr/16"), "the table is missing");
 }

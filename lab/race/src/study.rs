@@ -1,6 +1,7 @@
 //! Studies: a question as data, and the page that answers it as a template.
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -122,8 +123,23 @@ pub fn render(template: &str, context: impl Serialize) -> Result<String, StudyEr
     render_as("study.md", template, context)
 }
 
+/// The names that a template takes from its context.
+///
+/// # Errors
+/// [`StudyError::Template`] when it cannot be parsed.
+pub fn names(template: &str) -> Result<BTreeSet<String>, StudyError> {
+    let engine = engine()?;
+    let parsed = engine.template_from_named_str("study.md", template).map_err(StudyError::Template)?;
+    Ok(parsed.undeclared_variables(false).into_iter().collect())
+}
+
 /// [`render`] under a name whose ending decides what is escaped: everything in `.html`, nothing in `.md`.
 pub(crate) fn render_as(name: &str, template: &str, context: impl Serialize) -> Result<String, StudyError> {
+    let context = minijinja::value::Serde(context);
+    engine()?.render_named_str(name, template, context).map_err(StudyError::Template)
+}
+
+fn engine() -> Result<minijinja::Environment<'static>, StudyError> {
     let mut engine = minijinja::Environment::new();
     engine.set_undefined_behavior(minijinja::UndefinedBehavior::Strict);
     let syntax = minijinja::syntax::SyntaxConfig::builder()
@@ -137,7 +153,7 @@ pub(crate) fn render_as(name: &str, template: &str, context: impl Serialize) -> 
     engine.add_filter("percent", |x: f64| crate::table::percent(x));
     engine.add_filter("times", |x: f64| crate::table::times(x));
     engine.add_filter("time", |x: f64| crate::table::time(x));
-    engine.render_named_str(name, template, minijinja::value::Serde(context)).map_err(StudyError::Template)
+    Ok(engine)
 }
 
 /// Escapes as the engine does, except for slashes: they mean nothing in HTML, and a page of subjects is full of them.
@@ -200,6 +216,11 @@ mod tests {
         assert_eq!(render(t, C { rows: vec![1500.0] }).expect("renders"), "×1500 150000 % 1.50 µs\n");
         assert!(matches!(render("{{ missing }}", C { rows: vec![] }), Err(StudyError::Template(_))));
         assert!(matches!(render("{% for %}", C { rows: vec![] }), Err(StudyError::Template(_))));
+        assert_eq!(
+            names("{% for r in rows %}{{ r.x }}{{ tabel }}{% endfor %}").expect("parsed"),
+            ["rows", "tabel"].map(str::to_owned).into()
+        );
+        assert!(matches!(names("{% for %}"), Err(StudyError::Template(_))));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::markdown::{strings, table};
 use crate::races::{Effort, Race, race_all};
-use crate::{CORRECT, Failure, Found, Options, Session, document};
+use crate::{Failure, Found, Options, Session, document};
 
 /// `study.toml` behind its question.
 #[derive(Debug, Deserialize)]
@@ -48,7 +48,7 @@ pub struct AskedRace {
     pub variants: Vec<String>,
 }
 
-/// What a template may name.
+/// What a template may name: [`NAMES`].
 #[derive(Serialize)]
 struct Page {
     /// The question.
@@ -74,6 +74,15 @@ struct Page {
     remarks: Vec<String>,
 }
 
+/// The fields of [`Page`].
+const NAMES: [&str; 11] = [
+    "question", "asked", "machine", "command", "full", "seconds", "launches", "table", "rows", "not_here",
+    "remarks",
+];
+
+/// The remedy for a `study.toml` or `study.md` that cannot be used.
+const CORRECT: &str = "correct it: CONTRIBUTING.md lists what a study may name";
+
 /// Among a race's variants: every backend of the primitive.
 const BACKENDS: &str = "backends";
 /// The same on several threads.
@@ -82,6 +91,19 @@ const THREADS: &str = "threads";
 /// Whether this is a study that needs no code of its own.
 pub fn is_one(study: &Study) -> bool {
     study.table.contains_key("race")
+}
+
+/// Refuses a template that names what no page has, before anything is raced.
+///
+/// # Errors
+/// [`Failure`]: the template cannot be parsed, or names something else.
+pub fn check(study: &Study, template: &str) -> Result<(), Failure> {
+    let wrong = |why: String| Failure::input(format!("{}/study.md: {why}", study.name));
+    let names = lanework_race::study::names(template).map_err(|e| wrong(e.to_string()).help(CORRECT))?;
+    match names.iter().find(|name| !NAMES.contains(&name.as_str())) {
+        Some(name) => Err(wrong(format!("no page has '{name}'")).help(format!("use {}", NAMES.join(", ")))),
+        None => Ok(()),
+    }
 }
 
 /// The races that a `[[race]]` selects here, and the names that no subject has as a variant: peers' without `--peers`, or misspelt ones. A
@@ -162,8 +184,11 @@ pub fn run(session: &Session, study: &Study, options: &Options) -> Result<Found,
         let (races, strangers) = races(&session.context, Vec::new(), one)
             .map_err(|why| wrong(why).help("`lanework bench all --list` shows them"))?;
         all.extend(races);
-        let why =
-            if session.context.peers.is_some() { "is not a variant of it" } else { "did not race: --peers" };
+        let why = if session.context.peers.is_some() {
+            "is not a variant of it"
+        } else {
+            "is not a variant of it without --peers"
+        };
         missing.extend(strangers.iter().map(|name| format!("{}: {name} {why}", one.subject)));
     }
     if all.is_empty() {
@@ -187,4 +212,32 @@ pub fn run(session: &Session, study: &Study, options: &Options) -> Result<Found,
         remarks: record.remarks.clone(),
     };
     Ok(Found { page: document(&page)?, findings: serde_json::Value::Null, holds: true, record })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_may_name_the_fields_of_a_page_and_nothing_else() {
+        let page = Page {
+            question: String::new(),
+            asked: toml::Table::new(),
+            machine: String::new(),
+            command: String::new(),
+            full: false,
+            seconds: 0.0,
+            launches: 0,
+            table: String::new(),
+            rows: Vec::new(),
+            not_here: Vec::new(),
+            remarks: Vec::new(),
+        };
+        let page = serde_json::to_value(page).expect("a page");
+        let mut fields: Vec<&str> = page.as_object().expect("an object").keys().map(String::as_str).collect();
+        let mut names = NAMES.to_vec();
+        fields.sort_unstable();
+        names.sort_unstable();
+        assert_eq!(fields, names);
+    }
 }
