@@ -209,7 +209,7 @@ impl fmt::Display for UnknownFeature {
 impl core::error::Error for UnknownFeature {}
 
 /// Whether a 512-bit operation is one operation here, not two of 256 bits. True where a CPU has VP2INTERSECT, as AMD's Zen 5 and
-/// Intel's Tiger Lake do. Other such CPUs may be missed. Both ways give the same results.
+/// Intel's Tiger Lake do. Other CPUs with whole operations may be missed. Both ways give the same results.
 #[must_use]
 pub fn whole_512() -> bool {
     #[cfg(all(target_arch = "x86_64", any(test, feature = "std")))]

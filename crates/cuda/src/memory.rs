@@ -51,7 +51,7 @@ impl<T: Plain> Buffer<T> {
     /// The address of its value `index`, for a kernel that works on a part.
     ///
     /// # Errors
-    /// [`Error::Shape`] where there are not that many.
+    /// [`Error::Shape`] if `index` is greater than the number of values.
     pub fn at(&self, index: usize) -> Result<Argument, Error> {
         self.part(&(index..self.len)).map(|(address, _)| Argument::address(address))
     }

@@ -2,7 +2,7 @@
 //! the order of the rounds remain on the stack, in thread-local memory, on the heap (freed or kept) or in the vector
 //! registers.
 //!
-//! The test does not look for a backend's own layouts of a key (bit and byte planes), keystream, and messages. `cargo
+//! The test does not look for a backend's own layouts of a key (bit and byte planes), keystream or messages. `cargo
 //! test -p lanework-magma --test wiping -- --nocapture` prints the operations of every backend.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 

@@ -314,10 +314,10 @@ pub static BACKENDS: &[Backend<Kernels>] =
     };
 
 impl SetKernels {
-    /// The same with other products for compact keys, which need that many blocks of scratch.
+    /// The same with other products for compact keys, which need `scratch_blocks` blocks of scratch.
     ///
     /// # Safety
-    /// The kernels must do what their operands' types say for the same sizes, within that much scratch, and need no feature that
+    /// The kernels must do what their operands' types say for the same sizes, within that scratch, and need no feature that
     /// the others do not.
     #[must_use]
     pub const unsafe fn with_products(

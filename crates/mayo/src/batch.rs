@@ -285,7 +285,7 @@ pub fn generate<R: TryCryptoRng + ?Sized>(
 /// Signs each message, hedged with `rng`.
 ///
 /// # Errors
-/// [`Error::Count`] if there is a key for each message but the numbers differ; [`Error::Random`]; [`Error::Threads`]. The
+/// [`Error::Count`] if a list of keys is given that is not as long as `messages`; [`Error::Random`]; [`Error::Threads`]. The
 /// fault of one signature is that item's own result.
 pub fn sign<M: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
     signers: Signers<'_>,

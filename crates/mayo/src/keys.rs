@@ -361,7 +361,7 @@ impl PublicKey {
         self.judge_admission(engine, &Admitted::new(self.params, message, signature))
     }
 
-    /// The verdict on an admitted or refused signature under this key.
+    /// The verdict on a signature that was admitted for this key's set, or refused.
     ///
     /// # Errors
     /// The reason for which it was refused; [`Error::Refused`] if it is not valid.

@@ -169,7 +169,7 @@ fn deterministic_signatures_of_two_rounds_give_the_key_away() {
     }
 }
 
-/// Hedged signatures reveal nothing: their vinegar differs, so that the differences fill the space.
+/// Hedged signatures do not give the key away like this: their vinegar differs, so the differences fill the space.
 #[test]
 fn hedged_signatures_do_not_line_up() {
     let engine = Engine::best();

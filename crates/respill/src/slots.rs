@@ -318,8 +318,8 @@ fn outside(function: &Function, live: &Live, slots: &mut [Slot]) {
     }
 }
 
-/// Suspects calls of touching what their callee is known to reach, and of taking a store as an argument on the stack. A call overwrites
-/// what lies below the stack pointer, which ends the relation of home and slot.
+/// Suspects calls of touching what their callee is known to reach, and of taking a store as an argument on the stack. A call may
+/// overwrite what lies below the stack pointer, which ends the relation of home and slot.
 fn called(
     function: &Function,
     frame: &Frame,

@@ -144,7 +144,8 @@ impl Chain {
         ChainError::Corrupted { good: self.checked }
     }
 
-    /// Squares at least once and at most n times; false if the form does not have the discriminant.
+    /// Squares at least once and at most n times; false if the general code finds that the form does not have
+    /// the discriminant.
     fn advance(&mut self, n: u64) -> bool {
         if let Layout::General(form) = &self.form {
             self.form = Layout::of(Form::clone(form), self.bits);

@@ -230,7 +230,7 @@ fn ready<M: Mode>(
     Form::from_bytes(mode, d, question.x).map_err(Malformed::Input)
 }
 
-/// Whether the proof shows that its result is x squared `iterations` times.
+/// Whether the proof shows that its result is x squared `question.iterations` times.
 ///
 /// It shows that only where no forms of small order are known. Take the discriminant from a challenge
 /// ([`verify_challenge`]), or check that it [is prime](Discriminant::is_prime). Where a form e of order 2 is known, the

@@ -19,7 +19,7 @@ type Words = unsafe extern "C" fn(c_uint) -> *const c_char;
 /// A device's energy since its driver was loaded, in millijoules: the whole board, with all programs.
 #[derive(Debug)]
 pub struct Energy {
-    // Handles and functions are the library's, which stays loaded that long.
+    // Handles and functions are the library's, which stays loaded as long as this value lives.
     library: Library,
     device: usize,
 }

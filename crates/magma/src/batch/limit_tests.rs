@@ -13,7 +13,7 @@ fn key() -> Magma {
     Magma::new(&[7; 32]).with_limits(Limits::Custom { bytes: LIMIT, section: 1024 })
 }
 
-/// Three messages of 48 bytes and one of 4 under a key for 100 bytes: the third is too long, and the last fits again.
+/// Three messages of 48 bytes and one of 4 under a key for 100 bytes: the third exceeds the limit, and the last fits again.
 fn outcomes(run: impl FnOnce(&Batch<'_>, &Magma, &mut [Vec<u8>]) -> Outcomes) {
     let key = key();
     let mut data = [vec![5; 48], vec![5; 48], vec![5; 48], vec![5; 4]];

@@ -101,7 +101,7 @@ impl Kernels {
     }
 }
 
-/// The sizes that a kernel reports, in that many words.
+/// The sizes that a kernel reports: `words` words.
 #[cfg(all(test, feature = "emulated"))]
 pub(super) fn said(device: &Device, kernel: &Kernel, words: usize) -> Result<Vec<u32>, Error> {
     let (stream, out) = (device.stream()?, device.buffer::<u32>(words)?);

@@ -50,7 +50,7 @@ unsafe fn square1024(form: &mut Form1024, stop: usize, n: u64) -> u64 {
     done
 }
 
-/// The inverse, in lanes where that code finds it.
+/// The inverse: by the code in lanes if that finds one, else by `binary::invert`.
 ///
 /// # Safety
 /// The CPU must have the features that are enabled here.

@@ -92,7 +92,7 @@ fn remainder(n: &Num, by: u64) -> u64 {
 }
 
 /// With k = (n + 1) / 2, V(2k) for P and Q is Q^k times V(k) for P^2 / Q - 2 and 1. That sequence needs no powers of Q,
-/// and Q^k itself takes only squares.
+/// and Q^k takes one square a bit, and a multiple by the small Q where the bit is set.
 #[inline(always)]
 fn lucas_in<const N: usize>(field: &Montgomery<N>, n: &Num) -> bool {
     let found =

@@ -10,7 +10,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use once_cell::race::OnceBox;
 
-/// Bits by which products are shorter than digits, so that sums of digits and weights have room above them.
+/// The most bits of a product: fewer than a digit has, so that sums of digits and weights have room above them.
 const fn product_bits(digit: u32) -> u32 {
     if digit == 64 { 58 } else { digit - 2 }
 }

@@ -43,7 +43,7 @@ struct Run<'a, 'b> {
 
 /// Squares x.
 ///
-/// The observer is called several times a second and returns whether to go on. A checkpoint's squarings are not
+/// The observer is called several times a second and returns whether to go on. With a checkpoint, its squarings are not
 /// repeated, and stopping loses nothing.
 ///
 /// # Errors

@@ -45,7 +45,7 @@ impl Entry {
         unsafe { CStr::from_ptr(self.name) }.to_string_lossy().into_owned()
     }
 
-    /// Why these cannot be its arguments, if so.
+    /// Why these cannot be its arguments; `None` if they can.
     pub(super) fn refuses(&self, arguments: &[Argument]) -> Option<String> {
         // SAFETY: the program's own constant table and its length.
         let declared: &[Parameter] =

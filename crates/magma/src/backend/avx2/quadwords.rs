@@ -31,7 +31,7 @@ use crate::schedule::{ByteOrder, Counter, Schedule, word};
 /// Blocks in a register.
 pub(super) const BLOCKS: usize = 4;
 
-/// K1 to K8 of that many lanes.
+/// K1 to K8 of `BLOCKS` lanes.
 pub(super) type LaneWords = [[u32; BLOCKS]; 8];
 
 /// Blocks 0 to 3 of a counter as numbers.

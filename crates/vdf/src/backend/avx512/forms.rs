@@ -76,7 +76,7 @@ fn products(rows: &Rows) -> [__m256i; FULL] {
         out[i] = if i + 1 < FULL {
             _mm256_and_si256(t, mask)
         } else {
-            // Modulo 2^612: two negative factors exceed their product by that.
+            // Modulo 2^612: for two negative factors the sum is off by that.
             _mm256_srai_epi64::<{ 64 - LANE as u32 }>(_mm256_slli_epi64::<{ 64 - LANE as i32 }>(t))
         };
     }

@@ -9,8 +9,8 @@
 //!     carry = sum[k] / 2^R
 //! ```
 //!
-//! R D exceeds the numbers' length by at least 10 bits, so no step compares or subtracts. Let s be at most half of those
-//! extra bits less 4. The square of a number below 2^s times 9/8 of the modulus is then below 9/8 of it. The doublings
+//! R D exceeds the numbers' length by at least 10 bits, so no step compares or subtracts. Let s be at most half of
+//! (extra bits - 4). The square of a number below 2^s times 9/8 of the modulus is then below 9/8 of it. The doublings
 //! for the exponent's bits use that room, a window of bits at once.
 //!
 //! Digits of x are signed, others are not. With 36 digits of 29 bits a sum's parts are below 2.25 * 2^60 (either sign)
