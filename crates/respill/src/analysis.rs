@@ -15,6 +15,7 @@ use crate::places;
 use crate::program::{Gap, Op, Program, Target};
 use crate::registers::{self, Registers};
 use crate::slots::{self, Live, Slot};
+use crate::unwinding;
 
 /// A function with its frame, its slots and its registers.
 #[derive(Clone, Debug)]
@@ -207,11 +208,11 @@ impl Analysis {
     /// The same, under assumptions: see [`Slot::assumes`].
     #[must_use]
     pub fn assuming(program: Program, assumed: &BTreeSet<Assumption>) -> Analysis {
-        let landing = flow::landing(&program);
+        let landing = unwinding::landing(&program);
         let (functions, Framed { frames, cycles }) = parted(&program, &landing, assumed);
         let tables = landing.into_iter().filter(|(_, pads)| pads.is_none()).map(|(op, _)| op);
         let mut unwinding: BTreeMap<usize, fn(usize) -> Opaque> =
-            flow::escapes(&program).into_iter().map(|op| (op, Opaque::Unwinding as _)).collect();
+            unwinding::escapes(&program).into_iter().map(|op| (op, Opaque::Unwinding as _)).collect();
         unwinding.extend(tables.map(|op| (op, Opaque::Landing as _)));
         let by_entry: HashMap<usize, usize> =
             functions.iter().enumerate().map(|(n, f)| (f.entry, n)).collect();

@@ -38,6 +38,7 @@ pub(crate) mod tables;
 pub mod text;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod timed;
+mod unwinding;
 pub mod validate;
 
 pub use analysis::Analysis;

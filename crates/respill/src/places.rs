@@ -366,7 +366,7 @@ fn words(said: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow;
+    use crate::{flow, unwinding};
 
     /// A jump by a table whose base stays in `rbx`, before other code.
     fn closes(code: &str) -> bool {
@@ -375,7 +375,7 @@ mod tests {
              h:\tret\n.section .rodata\n.Lt: .long .La-.Lt\n"
         );
         let program = Program::new("f.s", &text).expect("a program");
-        let functions = flow::functions(&program, &flow::landing(&program), &BTreeSet::new());
+        let functions = flow::functions(&program, &unwinding::landing(&program), &BTreeSet::new());
         !closed(&program, &tables::tables(&program), &functions).is_empty()
     }
 
