@@ -233,9 +233,12 @@ pub(crate) struct BenchArgs {
     /// List the subjects and their variants instead of racing them.
     #[arg(long)]
     pub(crate) list: bool,
+    /// Race every variant against the same variant of this older `lanework` executable.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["baseline", "list", "launches"])]
+    pub(crate) old: Option<PathBuf>,
     /// Race two commands instead, in pairs: wall, user and system time, and peak memory. They run without a shell; to use one,
     /// write `sh -c '...'`.
-    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["what", "only", "baseline", "list", "launches", "core"])]
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["what", "only", "baseline", "list", "old", "launches", "core"])]
     pub(crate) process: Vec<String>,
     /// With --process: refuse commands whose outputs differ.
     #[arg(long, requires = "process")]

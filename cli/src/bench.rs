@@ -1,6 +1,7 @@
 //! `lanework bench` and `lanework compare`: races, their tables and their records.
 #![forbid(unsafe_code)]
 
+pub(crate) mod builds;
 mod programs;
 
 use std::path::Path;
@@ -90,7 +91,6 @@ pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failur
     if args.list {
         return list(session, &subjects);
     }
-    let races = narrowed(subjects, args.baseline.as_deref(), &args.only)?;
     // A race against other people's code is another question, with a history of its own.
     let peers = if session.context.peers.is_some() { "-peers" } else { "" };
     let mut name = if args.what.is_empty() { "bench".to_owned() } else { format!("bench-{}", args.what) };
@@ -104,7 +104,16 @@ pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failur
         }
     }
     name += peers;
-    let mut record = race_all(session, &name, &races, &args.effort)?;
+    let mut record = match &args.old {
+        Some(old) => {
+            known(&subjects, &args.only)?;
+            builds::race_all(session, &(name + "-old"), old, &subjects, &args.only, &args.effort)?
+        }
+        None => {
+            let races = narrowed(subjects, args.baseline.as_ref(), &args.only)?;
+            race_all(session, &name, &races, &args.effort)?
+        }
+    };
     match args.style {
         StyleName::Table => show_and_store(session, &mut record, &args.output)?,
         StyleName::Histogram => save_and_show(session, &mut record, &args.output, |record| {
@@ -142,18 +151,25 @@ fn chosen(session: &Session, what: &str) -> Result<Vec<Subject>, Failure> {
     Ok(subjects)
 }
 
-/// The races of those subjects that have the baseline and at least one of the variants asked for. Subjects differ in
-/// what they offer (a peer has one round, say), so only a name that none of them has is an error.
-fn narrowed(subjects: Vec<Subject>, baseline: Option<&str>, only: &[String]) -> Result<Vec<Race>, Failure> {
-    let mut known: Vec<String> = subjects.iter().flat_map(Subject::names).map(str::to_owned).collect();
-    known.sort();
+/// Refuses a variant that none of the subjects has. They differ in what they offer: a peer has one round, say.
+fn known<'a>(subjects: &[Subject], asked: impl IntoIterator<Item = &'a String>) -> Result<(), Failure> {
+    let mut known: Vec<&str> = subjects.iter().flat_map(Subject::names).collect();
+    known.sort_unstable();
     known.dedup();
-    if let Some(stranger) =
-        baseline.into_iter().chain(only.iter().map(String::as_str)).find(|n| !known.iter().any(|k| k == n))
-    {
-        return Err(Failure::input(format!("no subject here has a variant '{stranger}'"))
-            .help(format!("choose among {}", known.join(", "))));
+    match asked.into_iter().find(|name| !known.contains(&name.as_str())) {
+        Some(stranger) => Err(Failure::input(format!("no subject here has a variant '{stranger}'"))
+            .help(format!("choose among {}", known.join(", ")))),
+        None => Ok(()),
     }
+}
+
+/// The races of those subjects that have the baseline and at least one of the variants asked for.
+fn narrowed(
+    subjects: Vec<Subject>,
+    baseline: Option<&String>,
+    only: &[String],
+) -> Result<Vec<Race>, Failure> {
+    known(&subjects, baseline.into_iter().chain(only))?;
     let mut races = Vec::new();
     for mut subject in subjects {
         if baseline.is_some_and(|b| subject.set_baseline(b).is_err()) {

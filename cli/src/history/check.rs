@@ -2,14 +2,11 @@
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use clap::Args;
-use lanework_race::binaries::{self, Contender};
 use lanework_race::clock::Monotonic;
 use lanework_race::history::{self, Change, Entry, History, Step};
 use lanework_race::machine::Machine;
-use lanework_race::pairing::Plan;
 use lanework_race::record::ResultRow;
 use lanework_race::table::times;
 use lanework_race::verdict::{Rules, Verdict};
@@ -17,6 +14,7 @@ use lanework_study::{Failure, Message, Outcome};
 use serde_json::json;
 
 use super::{ended, line, load_all, skipped_json, skipped_told};
+use crate::bench::builds::Builds;
 use crate::ui::{Session, counted};
 use lanework_study::races::{Effort, Race, race_all};
 
@@ -91,9 +89,7 @@ pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Ou
     if !root.is_dir() {
         return Err(Failure::file(root, "no such directory of records").help("name another with --records"));
     }
-    if let Some(old) = &args.old {
-        is_lanework(old)?;
-    }
+    let mut builds = args.old.as_deref().map(|old| Builds::new(session, old)).transpose()?;
     let here = Machine::inspect(&Monotonic::new(), Vec::new());
     let History { entries: all, skipped } = load_all(root)?;
     if let Some(study) = args.study.as_ref().filter(|s| !all.iter().any(|e| e.record.study == **s)) {
@@ -134,7 +130,7 @@ pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Ou
     let effort = Effort { seconds: args.effort.seconds / raced.max(1) as f64, ..args.effort.clone() };
     let mut cases = Vec::new();
     for (old, _, change) in suspects {
-        let again = again(session, args, &effort, old, &change);
+        let again = again(session, builds.as_mut(), &effort, old, &change);
         cases.push(Case { change, again });
     }
     let regressions = cases.iter().filter(|c| c.is_regression()).count();
@@ -179,17 +175,6 @@ pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Ou
     ended(&skipped).map(|yes| if failed { Outcome::Unavailable } else { yes })
 }
 
-/// Refuses a program that is not `lanework` early: every race against it would fail.
-fn is_lanework(path: &Path) -> Result<(), Failure> {
-    let answer = Command::new(path).arg("--version").stdin(Stdio::null()).output();
-    let answer = answer.map_err(|e| Failure::file(path, format!("cannot be run: {e}")))?;
-    if answer.status.success() && answer.stdout.starts_with(b"lanework ") {
-        return Ok(());
-    }
-    Err(Failure::file(path, "not a Lanework binary: --version does not answer as one")
-        .help("name an older `lanework` executable with --old"))
-}
-
 /// The newest two records of each study that has two, older first. Entries are sorted from the oldest on.
 fn newest_two(entries: &[Entry]) -> Vec<(&Entry, &Entry)> {
     let mut names: Vec<&str> = entries.iter().map(|e| e.record.study.as_str()).collect();
@@ -208,13 +193,13 @@ fn newest_two(entries: &[Entry]) -> Vec<(&Entry, &Entry)> {
 /// Races again what looks worse.
 fn again(
     session: &Session,
-    args: &CheckArgs,
+    builds: Option<&mut Builds<'_>>,
     effort: &Effort,
     old: &ResultRow,
     change: &Change,
 ) -> Result<(&'static str, Step), Unjudged> {
-    if let Some(program) = &args.old {
-        let step = against_old(session, program, effort, change).map_err(Unjudged::Failed)?;
+    if let Some(builds) = builds {
+        let step = against_old(builds, effort, change).map_err(Unjudged::Failed)?;
         return Ok((IN_PAIRS, step));
     }
     if change.against_baseline.verdict != Verdict::Slower {
@@ -246,17 +231,11 @@ fn unless_void(mut race: impl FnMut() -> Result<ResultRow, String>) -> Result<Re
     Err("three races in a row were void, since their A/A controls exclude 1".to_owned())
 }
 
-fn against_old(session: &Session, old: &Path, effort: &Effort, change: &Change) -> Result<Step, String> {
-    let mut arguments = session.inherited.clone();
-    // The variant is its own baseline, which a worker always times.
-    arguments.extend(
-        ["__race", &change.subject, "--baseline", &change.variant, "--only", &change.baseline]
-            .map(str::to_owned),
-    );
-    let new = Contender::current("this executable", arguments.clone()).map_err(|e| e.to_string())?;
-    let old = Contender::new("the old executable", old, arguments);
-    let plan = Plan { budget_ns: (effort.seconds * 1e9) as u64, ..Plan::default() };
-    let row = unless_void(|| binaries::race(&change.subject, &old, &new, &plan).map_err(|e| e.to_string()))?;
+fn against_old(builds: &mut Builds<'_>, effort: &Effort, change: &Change) -> Result<Step, String> {
+    let row = unless_void(|| {
+        let outcome = builds.race(&change.subject, &change.variant, effort).map_err(|e| e.to_string())?;
+        outcome.results.into_iter().next().ok_or("the race gave no result".to_owned())
+    })?;
     Ok(Step { factor: row.ratio, low: row.low, high: row.high, noise: row.noise, verdict: row.verdict })
 }
 

@@ -230,6 +230,50 @@ fn who_could_not_race_is_told_by_the_exit_code() {
     assert_eq!(run(&["bench", "magma/ctr/16"], "portable").status.code(), Some(0));
 }
 
+/// The command itself serves as the older build.
+#[test]
+fn every_variant_is_raced_against_that_of_an_older_build() {
+    let itself = env!("CARGO_BIN_EXE_lanework");
+    let race = |old: &str, only: &str| {
+        let short = ["--seconds", "0.5", "--json"];
+        lanework(&[&["bench", "magma/ctr/1024", "--old", old, "--only", only][..], &short].concat())
+    };
+    let output = race(itself, "portable");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let record = json(&output);
+    let rows = record["results"].as_array().expect("results");
+    assert_eq!(rows.len(), 1, "{record}");
+    assert_eq!((&rows[0]["variant"], &rows[0]["baseline"]), (&"portable".into(), &"older portable".into()));
+    assert_eq!(rows[0]["backend"], "portable");
+    assert_eq!(record["study"], "bench-magma/ctr/1024-only-portable-old");
+    assert!(record["gate"].as_array().is_some_and(|gate| !gate.is_empty()), "{record}");
+    // Programs that are no older build, and variants that do not exist.
+    for (old, only, why) in [
+        ("/bin/true", "portable", "not a Lanework binary"),
+        ("/no/such/file", "portable", "cannot be run"),
+        (itself, "no-such", "no subject here has a variant"),
+    ] {
+        let output = race(old, only);
+        assert_eq!(output.status.code(), Some(2), "{old} {only}");
+        assert!(json(&output)["error"].as_str().is_some_and(|e| e.contains(why)), "{old} {only}");
+    }
+    // A build that knows neither subject nor variant: what it says of them is told, and nothing has raced.
+    let folder = tempfile::tempdir().expect("a folder");
+    let stranger = folder.path().join("stranger");
+    let script =
+        format!("[ \"$1\" = --version ] && exec {itself} --version\necho no such subject >&2\nexit 2\n");
+    // A file that this process has open for writing when another test starts a program cannot be executed.
+    let written = Command::new("sh")
+        .args(["-c", "printf '#!/bin/sh\n%s' \"$1\" >\"$0\" && chmod +x \"$0\""])
+        .args([stranger.as_os_str(), script.as_ref()])
+        .status();
+    assert!(written.is_ok_and(|s| s.success()));
+    let output = race(&stranger.display().to_string(), "portable");
+    assert_eq!(output.status.code(), Some(3));
+    let told = json(&output)["not_here"][0]["why"].as_str().map(str::to_owned).unwrap_or_default();
+    assert!(told.contains("no such subject"), "{told}");
+}
+
 #[test]
 fn a_record_that_could_not_be_stored_is_not_measured() {
     let folder = tempfile::tempdir().expect("a folder");

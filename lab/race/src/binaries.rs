@@ -13,7 +13,6 @@ use crate::gate::GateRow;
 use crate::launch::{LaunchError, Worker};
 use crate::pairing::{LaunchSamples, Pair, Plan, Series};
 use crate::race::{Outcome, analyse};
-use crate::record::ResultRow;
 use crate::schedule::{Schedule, Side};
 use crate::stats::{least_pairs, median};
 use crate::subject::Facts;
@@ -199,66 +198,4 @@ fn time(samples: &LaunchSamples) -> Option<f64> {
     let mut all: Vec<f64> = samples.series.iter().chain([&samples.control]).flat_map(own).collect();
     all.extend(samples.control.pairs.iter().flat_map(|p| p.variant));
     median(&all)
-}
-
-/// Races `new` against `old` for about `plan.budget_ns`, with at least as many pairs as an interval needs. Above 1, `new` is faster.
-///
-/// # Errors
-/// [`LaunchError`] when a build is refused by its gate, does not answer, or gives no times.
-pub fn race(subject: &str, old: &Contender, new: &Contender, plan: &Plan) -> Result<ResultRow, LaunchError> {
-    let rounds = 2 * least_pairs(plan.rules.alpha);
-    // Eight processes a round; half of their time goes into starting and warming up.
-    let moment = Plan {
-        budget_ns: (plan.budget_ns / (8 * rounds as u64)).clamp(20_000_000, 2_000_000_000),
-        warm_up_ns: 3_000_000,
-        launches: 1,
-        ..plan.clone()
-    };
-    let first = old.sample(&moment, 0, false)?;
-    let gate = new.sample(&moment, 0, false)?;
-    let mut launch = 0;
-    let mut once = |who: &Contender| -> Result<f64, LaunchError> {
-        launch += 1;
-        let samples = who.sample(&moment, launch, true)?;
-        time(&samples).ok_or(LaunchError::Failed { launch, why: "it gave no times".into() })
-    };
-    let contestants = [old, new];
-    let mut taken: [Vec<Pair>; 2] = Default::default();
-    let mut schedule = Schedule::new(plan.seed, contestants.len(), 0);
-    for _ in 0..rounds {
-        for turn in schedule.round() {
-            let four = turn.take(|side| match side {
-                Side::Baseline => once(old),
-                Side::Variant => once(contestants[turn.contestant]),
-            })?;
-            taken[turn.contestant].push(four.into());
-        }
-    }
-    let [control, pairs] = taken;
-    let resolution = first.control.resolution.max(gate.control.resolution);
-    let series = |who: &Contender, pairs| Series {
-        variant: who.name.clone(),
-        facts: gate.baseline_facts.clone(),
-        cores: 1,
-        iterations: [1, 1],
-        ticks: None,
-        pairs,
-        resolution,
-    };
-    let samples = LaunchSamples {
-        launch: 0,
-        subject: subject.to_owned(),
-        baseline: old.name.clone(),
-        control: series(old, control),
-        series: vec![series(new, pairs)],
-        not_here: Vec::new(),
-        gate: gate.gate.clone(),
-        ..first
-    };
-    let outcome = analyse(&[samples], plan).map_err(LaunchError::Merge)?;
-    outcome
-        .results
-        .into_iter()
-        .next()
-        .ok_or(LaunchError::Failed { launch: 0, why: "it gave no result".into() })
 }
