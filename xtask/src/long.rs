@@ -93,6 +93,11 @@ fn steps(root: &Path) -> Result<Vec<Step>, String> {
         "device",
         "LANEWORK_REQUIRE_CXX=1 cargo test --workspace --features lanework/emulated --test gpu",
     ));
+    // Every size of a batch around those where warps, chunks and streams are full.
+    all.push(step(
+        "batches",
+        "LANEWORK_BATCHES=all cargo test --release -p lanework-mayo-cuda --features emulated --lib odd_batch_sizes",
+    ));
     // Ours against other people's libraries, which `.ci/long` builds.
     all.push(step("peers", ".ci/peers"));
     all.push(step("removal", "cargo xtask removal"));

@@ -167,9 +167,14 @@ fn agrees(gpu: &Gpu, params: &'static Params, count: usize) {
     }
 }
 
+/// None, one, and one more than a warp, a chunk and all streams' chunks hold; in the long run also those around them.
 fn odd_batch_sizes(round: Round, set: Set) {
     let (gpu, _) = plain();
-    for count in [0, 1, 31, 32, 33, 131, 132, 133] {
+    let around: &[usize] = match std::env::var_os("LANEWORK_BATCHES") {
+        Some(all) if all == "all" => &[31, 32, 39, 40, 80, 119, 120, 132, 133],
+        _ => &[],
+    };
+    for &count in [0, 1, 33, 41, 121].iter().chain(around) {
         agrees(&gpu, Params::of(round, set), count);
     }
 }
