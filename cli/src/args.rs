@@ -28,6 +28,15 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
+    /// Whether the command reads or makes keys of its user's.
+    pub(crate) fn reads_keys(&self) -> bool {
+        match &self.command {
+            Some(Command::Magma(_)) => true,
+            Some(Command::Mayo(a)) => !matches!(a.job, MayoJob::Verify { .. }),
+            _ => false,
+        }
+    }
+
     /// Whether the command prints its findings. Commands with `-o` check their output themselves, and a timelord's worker
     /// answers over its connection.
     pub(crate) fn prints(&self) -> bool {
@@ -42,7 +51,7 @@ impl Cli {
     }
 }
 
-/// Options of every command.
+// Options of every command.
 #[derive(Debug, Args)]
 pub(crate) struct Global {
     /// Print one JSON object instead of text.
@@ -63,8 +72,10 @@ pub(crate) struct Global {
     pub(crate) peers_dir: PathBuf,
 }
 
-/// The commands.
+/// The commands. Arguments are built when their command is named: all of them take longer than a signature to verify. By then a doc
+/// comment of an `Args` type would replace that of the command, so such types have plain comments.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     /// Show the CPU, the backends (chosen, available, or unavailable and why), the profile, the clocks, and what limits
     /// measurements here.
@@ -118,7 +129,7 @@ pub(crate) enum Command {
     Workload(WorkloadArgs),
 }
 
-/// `check`.
+// `check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     /// Subjects: mayo, mayo/round3, mayo/round2/mayo5, magma, integer, vdf. Default: everything.
@@ -155,7 +166,7 @@ pub(crate) enum MeansName {
     Timing,
 }
 
-/// `__memcheck`.
+// `__memcheck`.
 #[derive(Debug, Args)]
 pub(crate) struct MemcheckArgs {
     /// As for check.
@@ -163,7 +174,7 @@ pub(crate) struct MemcheckArgs {
     pub(crate) what: String,
 }
 
-/// `__timing`.
+// `__timing`.
 #[derive(Debug, Args)]
 pub(crate) struct TimingArgs {
     /// The operation's path, or planted/NAME.
@@ -189,7 +200,7 @@ pub(crate) fn threads() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(0..=Threads::MOST as u64)
 }
 
-/// Where the figures go.
+// Where the figures go.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Output {
     /// Print CSV.
@@ -217,7 +228,7 @@ pub(crate) enum StyleName {
     Histogram,
 }
 
-/// `bench`.
+// `bench`.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
     /// Subjects: the first components of a path, with `*` for any one component; "all" for everything. A primitive's name
@@ -252,7 +263,7 @@ pub(crate) struct BenchArgs {
     pub(crate) output: Output,
 }
 
-/// `compare`.
+// `compare`.
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
     /// The baseline: a variant's name, such as avx2 or liboqs-clang-native.
@@ -268,7 +279,7 @@ pub(crate) struct CompareArgs {
     pub(crate) output: Output,
 }
 
-/// `report`.
+// `report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
     /// The records to show. Default: the newest record of every study on every machine.
@@ -288,7 +299,7 @@ pub(crate) struct ReportArgs {
     pub(crate) force: bool,
 }
 
-/// `tune`.
+// `tune`.
 #[derive(Debug, Args)]
 pub(crate) struct TuneArgs {
     /// The primitive. Default: everything.
@@ -301,7 +312,7 @@ pub(crate) struct TuneArgs {
     pub(crate) effort: Effort,
 }
 
-/// `mayo`.
+// `mayo`.
 #[derive(Debug, Args)]
 pub(crate) struct MayoArgs {
     #[command(subcommand)]
@@ -321,8 +332,9 @@ pub(crate) enum SetName {
     Mayo5,
 }
 
-/// The jobs of `mayo`.
+// The jobs of `mayo`.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum MayoJob {
     /// Generate a key pair.
     Keygen {
@@ -384,7 +396,7 @@ pub(crate) enum MayoJob {
     },
 }
 
-/// `__race`.
+// `__race`.
 #[derive(Debug, Args)]
 pub(crate) struct RaceArgs {
     /// The subject's path.
@@ -397,7 +409,7 @@ pub(crate) struct RaceArgs {
     pub(crate) only: Vec<String>,
 }
 
-/// `study`.
+// `study`.
 #[cfg(feature = "study")]
 #[derive(Debug, Args)]
 pub(crate) struct StudyArgs {
@@ -419,7 +431,7 @@ pub(crate) struct StudyArgs {
     pub(crate) own: crate::study::OwnOptions,
 }
 
-/// `__workload`.
+// `__workload`.
 #[cfg(feature = "study")]
 #[derive(Debug, Args)]
 pub(crate) struct WorkloadArgs {

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::ui::{Session, counted};
 
-/// `history`.
+// `history`.
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
     /// Directory of records.
@@ -26,6 +26,7 @@ pub(crate) struct HistoryArgs {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 enum Job {
     /// List the records, oldest first.
     List,

@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(usage) => return ExitCode::from(misused(usage)),
     };
-    let json = cli.global.json;
+    let (json, keys) = (cli.global.json, cli.reads_keys());
     let code = match run(cli) {
         Ok(outcome) => outcome.code(),
         Err(failure) => {
@@ -49,8 +49,10 @@ fn main() -> ExitCode {
             failure.code()
         }
     };
-    // Keys were moved on the stack below, and a move leaves a copy behind.
-    lanework_cpu::memory::wipe_stack_and_registers::<STACK_TO_WIPE>();
+    if keys {
+        // They were moved on the stack below, and a move leaves a copy behind.
+        lanework_cpu::memory::wipe_stack_and_registers::<STACK_TO_WIPE>();
+    }
     ExitCode::from(code)
 }
 

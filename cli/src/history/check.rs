@@ -18,7 +18,7 @@ use crate::bench::builds::Builds;
 use crate::ui::{Session, counted};
 use lanework_study::races::{Effort, Race, race_all};
 
-/// `history check`.
+// `history check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     /// Check only this study, as `history list` names it (such as `bench-mayo`).

@@ -8,15 +8,16 @@ use lanework_magma::Sbox;
 use lanework_magma::sbox::UnknownSbox;
 use lanework_study::text::echoed;
 
-/// `magma`.
+// `magma`.
 #[derive(Debug, Args)]
 pub(crate) struct MagmaArgs {
     #[command(subcommand)]
     pub(crate) job: MagmaJob,
 }
 
-/// The jobs of `magma`.
+// The jobs of `magma`.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum MagmaJob {
     /// Encrypt a file or a pipe of any size into an authenticated container, or with --mode into the bare bytes of a mode.
     Encrypt(EncryptArgs),
@@ -79,7 +80,7 @@ pub(crate) fn digit(character: u8) -> u8 {
     number & is_number | letter.wrapping_add(10) & is_letter | !(is_number | is_letter)
 }
 
-/// Where the secret comes from.
+// Where the secret comes from.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct SecretArgs {
@@ -94,7 +95,7 @@ pub(crate) struct SecretArgs {
     pub(crate) passphrase_file: Option<PathBuf>,
 }
 
-/// The input, and where the result goes.
+// The input, and where the result goes.
 #[derive(Debug, Args)]
 pub(crate) struct StreamArgs {
     /// Where to write the result; a file appears only once it is complete. Default, and `-`: standard output.
@@ -114,7 +115,7 @@ pub(crate) struct StreamArgs {
     pub(crate) input: PathBuf,
 }
 
-/// A mode's bare bytes instead of a container.
+// A mode's bare bytes instead of a container.
 #[derive(Debug, Args)]
 pub(crate) struct RawArgs {
     /// Write or read the bare bytes of this mode, without header or authentication. A file beyond the limit of the mode or
@@ -144,7 +145,7 @@ pub(crate) struct RawArgs {
     pub(crate) limit: LimitArgs,
 }
 
-/// What GOST 28147-89 leaves open.
+// What GOST 28147-89 leaves open.
 #[derive(Debug, Args)]
 pub(crate) struct LegacyArgs {
     /// For GOST 28147-89: the S-box set (z, cryptopro-a to -d, test, or an object identifier).
@@ -160,7 +161,7 @@ fn sbox(text: &str) -> Result<Sbox, UnknownSbox> {
     text.parse().map_err(|UnknownSbox(text)| UnknownSbox(echoed(&text)))
 }
 
-/// How much a key may process.
+// How much a key may process.
 #[derive(Debug, Args)]
 pub(crate) struct LimitArgs {
     /// The maximum number of bytes that the key may process, or `none`. Default: 2^28 (RFC 9227, 5).
@@ -217,7 +218,7 @@ pub(crate) enum CipherName {
     Gost28147,
 }
 
-/// `magma encrypt`.
+// `magma encrypt`.
 #[derive(Debug, Args)]
 pub(crate) struct EncryptArgs {
     #[command(flatten)]
@@ -234,7 +235,7 @@ pub(crate) struct EncryptArgs {
     pub(crate) stream: StreamArgs,
 }
 
-/// `magma decrypt`.
+// `magma decrypt`.
 #[derive(Debug, Args)]
 pub(crate) struct DecryptArgs {
     #[command(flatten)]
@@ -245,7 +246,7 @@ pub(crate) struct DecryptArgs {
     pub(crate) stream: StreamArgs,
 }
 
-/// What one MGM message needs besides its data.
+// What one MGM message needs besides its data.
 #[derive(Debug, Args)]
 pub(crate) struct MessageArgs {
     /// The key: a file of 32 raw bytes or of 64 hexadecimal digits; `-` for standard input. Warns if others may read it.
@@ -269,14 +270,14 @@ pub(crate) struct MessageArgs {
     pub(crate) stream: StreamArgs,
 }
 
-/// `magma seal`.
+// `magma seal`.
 #[derive(Debug, Args)]
 pub(crate) struct SealArgs {
     #[command(flatten)]
     pub(crate) message: MessageArgs,
 }
 
-/// `magma open`.
+// `magma open`.
 #[derive(Debug, Args)]
 pub(crate) struct OpenArgs {
     #[command(flatten)]
@@ -294,7 +295,7 @@ pub(crate) enum MacName {
     Imit,
 }
 
-/// `magma mac`.
+// `magma mac`.
 #[derive(Debug, Args)]
 pub(crate) struct MacArgs {
     /// The key: a file of 32 raw bytes or of 64 hexadecimal digits; `-` for standard input. Warns if others may read it.
@@ -327,7 +328,7 @@ pub(crate) struct MacArgs {
     pub(crate) files: Vec<PathBuf>,
 }
 
-/// `magma wrap` and `magma unwrap`.
+// `magma wrap` and `magma unwrap`.
 #[derive(Debug, Args)]
 pub(crate) struct WrapArgs {
     /// The key that authenticates: a file of 32 raw bytes or of 64 hexadecimal digits.

@@ -10,15 +10,16 @@ use lanework_respill::plan::Policy;
 use lanework_respill::validate::{Obligation, UNDECIDED};
 use lanework_spill::Homes;
 
-/// `respill`.
+// `respill`.
 #[derive(Debug, Args)]
 pub(crate) struct RespillArgs {
     #[command(subcommand)]
     pub(crate) job: RespillJob,
 }
 
-/// The jobs of `respill`.
+// The jobs of `respill`.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum RespillJob {
     /// Show functions, frames and stack slots: the purpose of each slot, what may touch it, and possible homes.
     Analyse(AnalyseArgs),
@@ -57,7 +58,7 @@ fn limits() -> String {
     )
 }
 
-/// The text to analyse.
+// The text to analyse.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SourceArgs {
     /// GNU assembly, AT&T or Intel syntax, preprocessed, without macros; `-` for standard input.
@@ -72,7 +73,7 @@ pub(crate) struct SourceArgs {
     pub(crate) assume: Vec<Assumption>,
 }
 
-/// `respill analyse`.
+// `respill analyse`.
 #[derive(Debug, Args)]
 pub(crate) struct AnalyseArgs {
     #[command(flatten)]
@@ -138,7 +139,7 @@ impl FromStr for SlotName {
     }
 }
 
-/// Which slots go where.
+// Which slots go where.
 #[derive(Debug, Args)]
 pub(crate) struct WishArgs {
     /// Homes: mm, xmm, xmm32, k, zmm-lane. Several are filled in the order given; N limits the registers used of a home.
@@ -158,7 +159,7 @@ pub(crate) struct WishArgs {
     pub(crate) naive: bool,
 }
 
-/// `respill rewrite`.
+// `respill rewrite`.
 #[derive(Debug, Args)]
 pub(crate) struct RewriteArgs {
     #[command(flatten)]

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::args::{SourceArgs, WishArgs};
 
-/// The cases to run. Each calls one function; together they should reach everything that was changed.
+// The cases to run. Each calls one function; together they should reach everything that was changed.
 #[derive(Debug, Default, Args)]
 pub(crate) struct CasesArgs {
     /// A file with one step per line: `seed = random 64`, `call keypair(pk: out 1184, sk: out 2400, seed)`, and last
@@ -19,7 +19,7 @@ pub(crate) struct CasesArgs {
     pub(crate) calls: Vec<String>,
 }
 
-/// How much to run.
+// How much to run.
 #[derive(Debug, Args)]
 pub(crate) struct RunsArgs {
     #[command(flatten)]
@@ -35,7 +35,7 @@ pub(crate) struct RunsArgs {
     pub(crate) unreached: bool,
 }
 
-/// `respill validate`.
+// `respill validate`.
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArgs {
     #[command(flatten)]
@@ -49,7 +49,7 @@ pub(crate) struct ValidateArgs {
     pub(crate) runs: RunsArgs,
 }
 
-/// `respill lint`.
+// `respill lint`.
 #[derive(Debug, Args)]
 pub(crate) struct LintArgs {
     #[command(flatten)]

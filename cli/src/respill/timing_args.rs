@@ -11,7 +11,7 @@ use super::args::{PolicyName, SlotName, SourceArgs};
 use crate::args::Output;
 use lanework_study::races::Effort;
 
-/// `respill cpu`.
+// `respill cpu`.
 #[derive(Debug, Args)]
 pub(crate) struct CpuArgs {
     /// Comparisons for each figure.
@@ -22,7 +22,7 @@ pub(crate) struct CpuArgs {
     pub(crate) core: Option<usize>,
 }
 
-/// The call to run.
+// The call to run.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct CaseArgs {
@@ -35,7 +35,7 @@ pub(crate) struct CaseArgs {
     pub(crate) call: Option<String>,
 }
 
-/// The slots to move, whatever their home.
+// The slots to move, whatever their home.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SlotsArgs {
     /// Move only these slots, as analyse names them: `FUNCTION:-24`, or `-24` with one --function.
@@ -49,7 +49,7 @@ pub(crate) struct SlotsArgs {
     pub(crate) moves_only: bool,
 }
 
-/// `respill measure`.
+// `respill measure`.
 #[derive(Debug, Args)]
 pub(crate) struct MeasureArgs {
     #[command(flatten)]
@@ -73,7 +73,7 @@ pub(crate) struct MeasureArgs {
     pub(crate) output: Output,
 }
 
-/// `respill auto`.
+// `respill auto`.
 #[derive(Debug, Args)]
 pub(crate) struct AutoArgs {
     #[command(flatten)]
@@ -104,7 +104,7 @@ pub(crate) struct AutoArgs {
     pub(crate) effort: Effort,
 }
 
-/// The inner half of a race.
+// The inner half of a race.
 #[derive(Debug, Args)]
 pub(crate) struct JobArgs {
     /// What to race.

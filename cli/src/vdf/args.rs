@@ -10,15 +10,16 @@ use lanework_vdf::number;
 
 use crate::magma::args::Hex;
 
-/// `vdf`.
+// `vdf`.
 #[derive(Debug, Args)]
 pub(crate) struct VdfArgs {
     #[command(subcommand)]
     pub(crate) job: VdfJob,
 }
 
-/// The jobs of `vdf`.
+// The jobs of `vdf`.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum VdfJob {
     /// Print the discriminant of a challenge.
     Discriminant(DiscriminantArgs),
@@ -46,7 +47,7 @@ impl std::str::FromStr for Number {
     }
 }
 
-/// The group to work in.
+// The group to work in.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub(crate) struct GroupArgs {
@@ -58,7 +59,7 @@ pub(crate) struct GroupArgs {
     pub(crate) discriminant: Option<Number>,
 }
 
-/// The discriminant's length.
+// The discriminant's length.
 #[derive(Debug, Args)]
 pub(crate) struct BitsArgs {
     /// With --challenge, the discriminant's length: a multiple of 8 up to 2048. Default: 1024.
@@ -66,7 +67,7 @@ pub(crate) struct BitsArgs {
     pub(crate) bits: Option<usize>,
 }
 
-/// Whether the discriminant is tested.
+// Whether the discriminant is tested.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct TrustArgs {
     /// Skip the primality test of a discriminant given without a challenge. The author of a composite discriminant can prove
@@ -75,7 +76,7 @@ pub(crate) struct TrustArgs {
     pub(crate) trust_discriminant: bool,
 }
 
-/// Which encodings of forms are accepted.
+// Which encodings of forms are accepted.
 #[derive(Clone, Copy, Debug, Args)]
 #[group(multiple = false)]
 pub(crate) struct ModeArgs {
@@ -99,7 +100,7 @@ pub(crate) enum Format {
     Raw,
 }
 
-/// Where a result goes.
+// Where a result goes.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
     /// Format of the result.
@@ -113,7 +114,7 @@ pub(crate) struct OutputArgs {
     pub(crate) force: bool,
 }
 
-/// `vdf discriminant`.
+// `vdf discriminant`.
 #[derive(Debug, Args)]
 pub(crate) struct DiscriminantArgs {
     /// The challenge.
@@ -126,7 +127,7 @@ pub(crate) struct DiscriminantArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// What is squared, and how.
+// What is squared, and how.
 #[derive(Debug, Args)]
 pub(crate) struct ChainArgs {
     #[command(flatten)]
@@ -160,7 +161,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// `vdf evaluate`.
+// `vdf evaluate`.
 #[derive(Debug, Args)]
 pub(crate) struct EvaluateArgs {
     #[command(flatten)]
@@ -172,7 +173,7 @@ pub(crate) struct EvaluateArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// `vdf prove`.
+// `vdf prove`.
 #[derive(Debug, Args)]
 pub(crate) struct ProveArgs {
     #[command(flatten)]
@@ -188,7 +189,7 @@ pub(crate) struct ProveArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// `vdf compact`.
+// `vdf compact`.
 #[derive(Debug, Args)]
 pub(crate) struct CompactArgs {
     /// The results to prove, one JSON object per line, with the members that evaluate and prove print: challenge (and bits, if not
@@ -223,7 +224,7 @@ pub(crate) struct CompactArgs {
     pub(crate) force: bool,
 }
 
-/// `vdf verify`.
+// `vdf verify`.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
@@ -254,7 +255,7 @@ pub(crate) struct VerifyArgs {
     pub(crate) file: Option<PathBuf>,
 }
 
-/// `vdf client`.
+// `vdf client`.
 #[derive(Debug, Args)]
 pub(crate) struct ClientArgs {
     /// The timelord's host.

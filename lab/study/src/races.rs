@@ -24,7 +24,11 @@ pub struct Race {
     pub challengers: Vec<String>,
 }
 
-/// How long and how often races run.
+// How long and how often races run.
+#[expect(
+    missing_docs,
+    reason = "a doc comment would replace that of a command whose arguments are built late"
+)]
 #[derive(Clone, Debug, Args)]
 pub struct Effort {
     /// Seconds for the whole run, divided among its races.

@@ -37,7 +37,7 @@ pub const ENTRY: Entry = Entry {
     ..Entry::new("spill-homes", [include_str!("../study.toml"), include_str!("../study.md")], run)
 };
 
-/// The study's own options.
+// The study's own options.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "The study spill-homes")]
 #[group(skip)]
