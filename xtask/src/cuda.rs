@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod compile;
+mod floors;
 mod flow;
 mod lint;
 mod manifest;
@@ -35,6 +36,9 @@ pub(crate) struct Options {
     /// Compare hashes only, which needs no compiler.
     #[arg(long, conflicts_with = "check")]
     hashes: bool,
+    /// Compile nothing: count the machine code that ships, and write the tables of floors.
+    #[arg(long, conflicts_with = "hashes")]
+    floors: bool,
     /// Print all refusals of every kernel, not only the first few.
     #[arg(long)]
     all: bool,
@@ -99,10 +103,22 @@ fn work(options: &Options) -> Result<usize, Problem> {
         std::path::absolute(&folder).map_err(|e| Problem::Failed(format!("{}: {e}", folder.display())))?;
     let toolchain = Toolchain::get(&folder)?;
     let scratch = folder.with_extension("work");
+    let floors = |path: &Path| {
+        let folder = path.parent().unwrap_or(&root);
+        floors::renew(&toolchain, folder, options.check).map_err(Problem::Failed)
+    };
+    if options.floors {
+        return manifests.iter().map(|path| floors(path)).sum();
+    }
     fs::create_dir_all(&scratch).map_err(|e| Problem::Failed(format!("{}: {e}", scratch.display())))?;
     plants(&toolchain, &root, &scratch)?;
     for path in &manifests {
         failed += one(options, &toolchain, &root, path, &scratch)?;
+    }
+    if failed == 0 {
+        for path in &manifests {
+            failed += floors(path)?;
+        }
     }
     Ok(failed)
 }

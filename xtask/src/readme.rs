@@ -1,5 +1,5 @@
 //! `cargo xtask readme`: the tables and the picture of the README, the tables of `docs/figures.md` and the results of the studies,
-//! all from the committed records.
+//! all from the committed records, and the floors in the design of `mayo-cuda`.
 //!
 //! Between `<!-- figures WHAT -->` and `<!-- /figures -->` is the text that WHAT selects:
 //!
@@ -11,6 +11,7 @@
 //! | `picture FILE` | the document's headline as a picture of all peers, in that file |
 //! | `behind peers` | every row against a peer whose verdict is not *ours faster* |
 //! | `behind baseline` | every row of our own variants whose verdict is not *faster* |
+//! | `section FILE HEADING` | what another document has below a heading |
 //!
 //! RECORD is a file, or the topic of records (`bench-mayo`), which selects the newest of them on every machine, the newest
 //! machine first. `studies/<name>/results.md` is the page of the newest record of that study.
@@ -38,7 +39,7 @@ const END: &str = "-->";
 const CLOSE: &str = "<!-- /figures -->";
 
 /// The files with marks.
-const FILES: [&str; 2] = ["README.md", "docs/figures.md"];
+const FILES: [&str; 3] = ["README.md", "docs/figures.md", "crates/mayo-cuda/DESIGN.md"];
 
 /// `readme`.
 #[derive(Args)]
@@ -46,7 +47,7 @@ pub(crate) struct Options {
     /// Write nothing; fail if a file differs from its records.
     #[arg(long)]
     check: bool,
-    /// Only this file; otherwise README.md, docs/figures.md and the results of all studies.
+    /// Only this file; otherwise all with marks, and the results of all studies.
     file: Option<String>,
 }
 
@@ -132,6 +133,10 @@ impl Document<'_> {
                 seen.pictures.push(((*file).to_owned(), picture::svg(headline)));
                 return Ok(headline::shown(self, headline, file));
             }
+            ("section", [file, heading]) => {
+                let text = fs::read_to_string(self.root.join(file)).map_err(|e| format!("{file}: {e}"))?;
+                return section(&text, heading).ok_or_else(|| format!("{file} has no heading '{heading}'"));
+            }
             ("behind", ["peers"]) => {
                 return behind(self, |study| study.ends_with("-peers"), peers::not_faster);
             }
@@ -152,6 +157,13 @@ impl Document<'_> {
         let tables = entries.iter().map(|e| one(&self.link_to(e), &e.record, &patterns));
         Ok(tables.collect::<Result<Vec<_>, _>>()?.join("\n"))
     }
+}
+
+/// The text below a heading of the second level, to the next one.
+fn section(text: &str, heading: &str) -> Option<String> {
+    let (_, behind) = text.split_once(&format!("\n## {heading}\n"))?;
+    let own = behind.split("\n## ").next().unwrap_or_default();
+    Some(format!("{}\n", own.trim()))
 }
 
 /// What the marks of a document have produced so far.
@@ -371,6 +383,14 @@ mod tests {
         assert!(splice("<!-- figures r.json -->\nold\n", make).is_err());
         assert!(splice("<!-- figures r --> <!-- figures s --> <!-- /figures -->", make).is_err());
         assert!(splice("<!-- figures r --><!-- /figures -->", |_| Err("no".into())).is_err());
+    }
+
+    #[test]
+    fn a_section_ends_at_the_next_heading() {
+        let text = "# T\n\n## One\n\na\n\n### b\n\nc\n\n## Two\n\nd\n";
+        assert_eq!(section(text, "One").as_deref(), Some("a\n\n### b\n\nc\n"));
+        assert_eq!(section(text, "Two").as_deref(), Some("d\n"));
+        assert_eq!(section(text, "Three"), None);
     }
 
     #[test]

@@ -16,7 +16,13 @@ fn xtask(args: &[&str], folder: &Path) -> Output {
 #[test]
 fn what_is_no_chore_is_refused() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for args in [&[][..], &["fuzzy"], &["fuzz", "--runs", "many"], &["cuda", "--check", "--hashes"]] {
+    for args in [
+        &[][..],
+        &["fuzzy"],
+        &["fuzz", "--runs", "many"],
+        &["cuda", "--check", "--hashes"],
+        &["cuda", "--floors", "--hashes"],
+    ] {
         let output = xtask(args, here);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(!output.stderr.is_empty() && output.stdout.is_empty(), "{args:?}");

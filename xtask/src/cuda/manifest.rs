@@ -179,7 +179,7 @@ pub(super) fn stale(root: &Path, path: &Path) -> Result<Vec<String>, String> {
     let folder = path.parent().unwrap_or(root);
     let manifest = read(path)?;
     let lock = read_lock(&lock_path(path))?;
-    let mut why = Vec::new();
+    let mut why = super::floors::stale(folder)?;
     for program in &manifest.program {
         let Some(locked) = lock.program.iter().find(|locked| locked.code == program.code) else {
             why.push(format!("{} is not in kernels.lock", program.code));
