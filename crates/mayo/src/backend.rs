@@ -29,6 +29,8 @@ pub(crate) mod aesni;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2_gfni;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
 #[cfg(test)]
 mod expand_tests;
@@ -255,6 +257,11 @@ macro_rules! set_kernels {
     }};
     (@ portable, $set:ty) => { set::<$set, { W.words }>() };
     (@ avx2, $set:ty) => { set::<$set, { W.first }, { W.second }, { W.registers }>() };
+    (@ avx2_gfni, $set:ty) => {
+        set::<$set, { W.k_pairs }, { W.o_pairs }, { W.pairs }, { W.slices }, { W.tails }, { W.stride }>(
+            $crate::set_kernels!(avx2, $set),
+        )
+    };
     (@ avx512, $set:ty) => {
         set::<$set, { W.k_pairs }, { W.o_pairs }, { W.cell }, { W.stride }, { W.columns }, { W.registers }>()
     };
@@ -302,6 +309,13 @@ pub static BACKENDS: &[Backend<Kernels>] =
                 "the same with two AES blocks to a register",
                 Features::AVX2_AES_BMI_PCLMULQDQ.union(Features::of(&[Feature::Vaes])),
                 &avx2::KERNELS_VAES,
+            ),
+            #[cfg(target_arch = "x86_64")]
+            Backend::new(
+                "avx2-gfni",
+                "256-bit GFNI on dense 2x2 cells, the rest as avx2-vaes",
+                Features::AVX2_AES_BMI_PCLMULQDQ.union(Features::of(&[Feature::Gfni, Feature::Vaes])),
+                &avx2_gfni::KERNELS,
             ),
             #[cfg(target_arch = "x86_64")]
             Backend::new(

@@ -17,6 +17,30 @@ pub const fn inv(a: u8) -> u8 {
     mul(mul(a2, a4), mul(a4, a4))
 }
 
+/// Row i of the 4x4 bit matrix of "times a": bit j is bit i of a x^j.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const fn matrix_row(a: u8, i: usize) -> u8 {
+    let (mut row, mut j) = (0, 0);
+    while j < 4 {
+        row |= (mul(a, 1 << j) >> i & 1) << j;
+        j += 1;
+    }
+    row
+}
+
+/// The operand of `vgf2p8affineqb` that makes (a x + b y, c x + d y) of the nibbles (x, y), low nibble first: byte 7 - i
+/// makes bit i.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const fn matrix(a: u8, b: u8, c: u8, d: u8) -> u64 {
+    let (mut out, mut i) = (0, 0);
+    while i < 4 {
+        out |= ((matrix_row(a, i) | matrix_row(b, i) << 4) as u64) << (8 * (7 - i));
+        out |= ((matrix_row(c, i) | matrix_row(d, i) << 4) as u64) << (8 * (3 - i));
+        i += 1;
+    }
+    out
+}
+
 /// Eight nibbles, each to a byte of its own, by words: the compiler does not vectorise the loop over pairs.
 const fn spread(nibbles: u32) -> u64 {
     let x = nibbles as u64;

@@ -38,6 +38,12 @@ pub mod avx2 {
     pub use crate::backend::avx2::{Widths, set};
 }
 
+/// The kernels of `avx2-gfni`.
+#[cfg(target_arch = "x86_64")]
+pub mod avx2_gfni {
+    pub use crate::backend::avx2_gfni::{Widths, set};
+}
+
 /// The kernels of `avx512`.
 #[cfg(target_arch = "x86_64")]
 pub mod avx512 {

@@ -2,7 +2,7 @@
 
 mod eliminate;
 pub(crate) mod expand;
-mod lanes;
+pub(super) mod lanes;
 mod poly;
 mod products;
 mod public;
@@ -71,6 +71,11 @@ pub const unsafe fn set<S: SetSpec, const A: usize, const B: usize, const NR: us
     }
 }
 
+/// Scratch of `solve`.
+pub(super) const fn solve_blocks(p: &Sizes) -> usize {
+    eliminate::scratch_bytes(p).div_ceil(64) + 8
+}
+
 /// The symmetric kernels.
 pub(crate) const EXPAND: Expand = Expand {
     aes: "aes-ni",
@@ -84,19 +89,19 @@ pub(crate) const EXPAND: Expand = Expand {
 
 /// The field kernels.
 pub(crate) const SETS: [SetKernels; super::SETS] =
-    // SAFETY: only the rows `avx2` and `avx2-vaes` have them.
+    // SAFETY: only the rows `avx2`, `avx2-vaes` and, in part, `avx2-gfni` have them.
     unsafe { every_set!(avx2) };
 
 /// The backend.
 pub(crate) static KERNELS: Kernels = Kernels { expand: EXPAND, sets: SETS };
 
-/// The same arithmetic where AES runs on 256-bit registers (Zen 3; Intel's client chips since Alder Lake).
-pub(crate) static KERNELS_VAES: Kernels = Kernels {
-    expand: Expand {
-        aes: "vaes-256",
-        aes128_ctr: super::aesni::vaes256::aes128_ctr,
-        aes128_ctr_xor: super::aesni::vaes256::aes128_ctr_xor,
-        ..EXPAND
-    },
-    sets: SETS,
+/// The symmetric kernels where AES runs on 256-bit registers (Zen 3; Intel's client chips since Alder Lake).
+pub(super) const EXPAND_VAES: Expand = Expand {
+    aes: "vaes-256",
+    aes128_ctr: super::aesni::vaes256::aes128_ctr,
+    aes128_ctr_xor: super::aesni::vaes256::aes128_ctr_xor,
+    ..EXPAND
 };
+
+/// The same arithmetic with these.
+pub(crate) static KERNELS_VAES: Kernels = Kernels { expand: EXPAND_VAES, sets: SETS };

@@ -32,10 +32,11 @@ fn counts(p: &Params, operation: &str) -> Option<(usize, bool)> {
 fn cycles(p: &Params, operation: &str, backend: &str, ports: &Ports) -> Option<f64> {
     let (products, expanded) = counts(p, operation)?;
     // Both of AMD's designs start byte shuffles, affine maps and instructions of AES at the same rate. A shuffle serves 64 elements,
-    // an affine map of 512 bits 256. `blocks` is the blocks of AES that a register holds.
+    // an affine map 4 for each byte. `blocks` is the blocks of AES that a register holds.
     let (elements, blocks, rate) = match backend {
         "avx2" => (64.0, 1.0, ports.shuffle256),
         "avx2-vaes" => (64.0, 2.0, ports.shuffle256),
+        "avx2-gfni" => (128.0, 2.0, ports.shuffle256),
         "avx512" => (256.0, 4.0, ports.shuffle512),
         _ => return None,
     };

@@ -28,7 +28,7 @@ use crate::params::Sizes;
 use crate::sys::Block;
 
 /// A register.
-pub(super) type Y = __m256i;
+pub(in crate::backend) type Y = __m256i;
 
 /// Bytes of a table.
 pub(super) const TABLE: usize = 16;
@@ -427,7 +427,7 @@ pub(super) unsafe fn put<const R: usize>(to: *mut u8, x: &[__m128i; 3], add: boo
 }
 
 /// Takes the front of `scratch`: `bytes` of unspecified content, aligned to 64.
-pub(super) fn take(scratch: &mut &mut [Block], bytes: usize) -> *mut u8 {
+pub(in crate::backend) fn take(scratch: &mut &mut [Block], bytes: usize) -> *mut u8 {
     let (front, back) = core::mem::take(scratch).split_at_mut(bytes.div_ceil(64));
     *scratch = back;
     front.as_mut_ptr().cast()

@@ -1,4 +1,4 @@
-//! The AVX2 kernels against the portable ones, phase by phase, and against the known answers.
+//! The AVX2 kernels, those with GFNI too, against the portable ones, phase by phase, and against the known answers.
 
 use lanework_cpu::{Cpu, Select};
 
@@ -13,16 +13,25 @@ use crate::params::{Params, Sizes};
 use crate::sys::{Block, bytes, bytes_mut};
 
 /// The backend, or a printed skip; a failure if LANEWORK_REQUIRE names it.
-fn avx2() -> Option<Engine> {
-    match Engine::choose(&Cpu::detect(), Select::Named("avx2")) {
+fn named(name: &str) -> Option<Engine> {
+    match Engine::choose(&Cpu::detect(), Select::Named(name)) {
         Ok(engine) => Some(engine),
         Err(why) => {
             let required = std::env::var("LANEWORK_REQUIRE").unwrap_or_default();
-            assert!(!required.split(',').any(|n| n.trim() == "avx2"), "required, but {why}");
+            assert!(!required.split(',').any(|n| n.trim() == name), "required, but {why}");
             println!("skipped: {why}");
             None
         }
     }
+}
+
+fn avx2() -> Option<Engine> {
+    named("avx2")
+}
+
+/// The rows whose products differ.
+fn rows() -> impl Iterator<Item = Engine> {
+    ["avx2", "avx2-gfni"].into_iter().filter_map(named)
 }
 
 fn portable() -> Engine {
@@ -140,11 +149,12 @@ fn phases(k: &SetKernels, seed: u64) -> Vec<(&'static str, Vec<u8>)> {
 
 #[test]
 fn every_phase_agrees_with_portable() {
-    let Some(avx2) = avx2() else { return };
-    for (params, (ours, theirs)) in Params::all().zip(avx2.sets.iter().zip(&portable().sets)) {
-        for seed in 0..3 {
-            for ((phase, got), (_, want)) in phases(ours, seed).into_iter().zip(phases(theirs, seed)) {
-                assert_eq!(got, want, "{}: {phase}, seed {seed}", params.name());
+    for engine in rows() {
+        for (params, (ours, theirs)) in Params::all().zip(engine.sets.iter().zip(&portable().sets)) {
+            for seed in 0..3 {
+                for ((phase, got), (_, want)) in phases(ours, seed).into_iter().zip(phases(theirs, seed)) {
+                    assert_eq!(got, want, "{}, {}: {phase}, seed {seed}", engine.name(), params.name());
+                }
             }
         }
     }
@@ -205,10 +215,12 @@ fn deficient_systems_agree_with_portable() {
 
 #[test]
 fn all_known_answers() {
-    let Some(e) = avx2() else { return };
-    for p in Params::all() {
-        let r = records(&Library { engine: e, params: p }, 100).unwrap();
-        assert_eq!(sha256_hex(response(&r).as_bytes()), digests(p).all, "{}", p.name());
+    for engine in rows() {
+        for params in Params::all() {
+            let r = records(&Library { engine, params }, 100).unwrap();
+            let got = sha256_hex(response(&r).as_bytes());
+            assert_eq!(got, digests(params).all, "{}, {}", engine.name(), params.name());
+        }
     }
 }
 

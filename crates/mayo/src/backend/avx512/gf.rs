@@ -7,32 +7,12 @@
 
 use core::arch::x86_64::*;
 
-use crate::field::mul;
+pub(super) use crate::field::matrix;
+use crate::field::matrix_row;
 use crate::sys::Block;
 
 /// A register.
 pub(super) type Z = __m512i;
-
-/// Row i of the 4x4 bit matrix of "times a": bit j is bit i of a x^j.
-const fn row(a: u8, i: usize) -> u8 {
-    let (mut row, mut j) = (0, 0);
-    while j < 4 {
-        row |= (mul(a, 1 << j) >> i & 1) << j;
-        j += 1;
-    }
-    row
-}
-
-/// The matrix of (a, b; c, d).
-pub(super) const fn matrix(a: u8, b: u8, c: u8, d: u8) -> u64 {
-    let (mut out, mut i) = (0, 0);
-    while i < 4 {
-        out |= ((row(a, i) | row(b, i) << 4) as u64) << (8 * (7 - i));
-        out |= ((row(c, i) | row(d, i) << 4) as u64) << (8 * (3 - i));
-        i += 1;
-    }
-    out
-}
 
 /// The matrices of (a, 0; 0, a): both nibbles times a.
 pub(super) static DIAGONAL: Diagonal = {
@@ -54,7 +34,7 @@ static ROWS: Block = {
     let mut out = [0; 64];
     let mut at = 0;
     while at < 64 {
-        out[at] = row(at as u8 % 16, 3 - at / 16);
+        out[at] = matrix_row(at as u8 % 16, 3 - at / 16);
         at += 1;
     }
     Block(out)
