@@ -21,9 +21,6 @@ use crate::backend::chain::{Chain, Half, LaneBlocks, ROWS, Scratch, Step, avx512
 
 type Z = __m512i;
 
-/// Up to this many lanes the rounds' latency decides, and `lanes` has shorter paths.
-const FEW: usize = 64;
-
 /// A word of 16 lanes' keys follows that of the previous 16 lanes.
 const GROUPS: usize = LANES / PAIR;
 
@@ -270,10 +267,6 @@ unsafe fn steps_in<const N: usize, const MULTIPLY: bool>(
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,vpclmulqdq")]
 pub(super) unsafe fn chain(chain: &Chain<'_>, scratch: &mut Scratch) {
     let Chain { keys, sbox, order, step, lanes: n, .. } = *chain;
-    if n <= FEW {
-        // SAFETY: the caller's promises are the callee's.
-        return unsafe { rows::chain(chain, scratch) };
-    }
     let tables = &TABLES[sbox as usize];
     // SAFETY: 64 and 16 bytes are readable.
     let c = unsafe {
@@ -288,11 +281,15 @@ pub(super) unsafe fn chain(chain: &Chain<'_>, scratch: &mut Scratch) {
     let keys = keys[..LANE_KEYS_BLOCKS].try_into().expect("as long");
     // SAFETY: the caller's promises are the callee's.
     unsafe {
-        match (n <= 6 * PAIR, step) {
-            (true, Step::Multiply(_)) => steps_in::<6, true>(keys, &c, chain, scratch),
-            (false, Step::Multiply(_)) => steps_in::<8, true>(keys, &c, chain, scratch),
-            (true, _) => steps_in::<6, false>(keys, &c, chain, scratch),
-            (false, _) => steps_in::<8, false>(keys, &c, chain, scratch),
+        match (n.div_ceil(PAIR), step) {
+            (0..=2, Step::Multiply(_)) => steps_in::<2, true>(keys, &c, chain, scratch),
+            (0..=2, _) => steps_in::<2, false>(keys, &c, chain, scratch),
+            (3..=4, Step::Multiply(_)) => steps_in::<4, true>(keys, &c, chain, scratch),
+            (3..=4, _) => steps_in::<4, false>(keys, &c, chain, scratch),
+            (5..=6, Step::Multiply(_)) => steps_in::<6, true>(keys, &c, chain, scratch),
+            (5..=6, _) => steps_in::<6, false>(keys, &c, chain, scratch),
+            (_, Step::Multiply(_)) => steps_in::<8, true>(keys, &c, chain, scratch),
+            _ => steps_in::<8, false>(keys, &c, chain, scratch),
         }
     }
 }
