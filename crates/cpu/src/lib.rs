@@ -8,6 +8,8 @@ extern crate alloc;
 mod backend;
 pub mod check;
 mod features;
+#[cfg(feature = "std")]
+mod pool;
 mod settings;
 mod sys;
 mod threads;

@@ -1,8 +1,13 @@
-//! Raw memory outside kernels, for all primitives: aligned blocks, and wiping.
+//! Raw memory outside kernels, for all primitives: aligned blocks, and wiping. The gate of a pool of threads.
 
 #[cfg(not(any(miri, target_family = "wasm")))]
 use core::arch::asm;
 use core::mem::MaybeUninit;
+
+#[cfg(feature = "std")]
+mod cores;
+#[cfg(feature = "std")]
+pub(crate) mod gate;
 
 /// 64 aligned bytes, one cache line: the unit of kernels' buffers.
 #[derive(Clone, Copy)]

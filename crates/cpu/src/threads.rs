@@ -3,17 +3,17 @@
 
 use core::fmt;
 
-/// A pool of threads: rayon's, or without the feature `rayon` a type that has no value.
-#[cfg(feature = "rayon")]
-pub type ThreadPool = rayon::ThreadPool;
+#[cfg(feature = "std")]
+pub use crate::pool::ThreadPool;
 
-/// A pool of threads: rayon's, or without the feature `rayon` a type that has no value.
-#[cfg(not(feature = "rayon"))]
+/// A pool of threads; without the feature `std` a type that has no value.
+#[cfg(not(feature = "std"))]
 #[derive(Debug)]
 pub enum ThreadPool {}
 
 /// How many threads a batch call may use, and whose. Library calls never touch rayon's global pool.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub enum Threads<'a> {
     /// The calling thread alone.
     #[default]
@@ -21,20 +21,23 @@ pub enum Threads<'a> {
     /// A pool of this many threads, made for the call, at most [`Threads::MOST`]. Zero means one for each core that
     /// may be used.
     Own(usize),
-    /// The caller's pool.
+    /// The caller's pool, which outlives the call: the fastest for many short calls.
     Pool(&'a ThreadPool),
+    /// The caller's pool of rayon, for programs that have one already.
+    #[cfg(feature = "rayon")]
+    Rayon(&'a rayon::ThreadPool),
 }
 
-/// The operating system refused to start the threads of [`Threads::Own`], or this was built without the feature `rayon`.
+/// The operating system refused to start threads, or this was built without the feature `std`.
 #[derive(Debug)]
-pub struct PoolError(#[cfg(feature = "rayon")] rayon::ThreadPoolBuildError);
+pub struct PoolError(#[cfg(feature = "std")] pub(crate) std::io::Error);
 
 impl fmt::Display for PoolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        #[cfg(feature = "rayon")]
+        #[cfg(feature = "std")]
         return write!(f, "the threads could not be started: {}", self.0);
-        #[cfg(not(feature = "rayon"))]
-        f.write_str("the threads could not be started: this was built without the feature rayon")
+        #[cfg(not(feature = "std"))]
+        f.write_str("the threads could not be started: this was built without the feature std")
     }
 }
 
@@ -44,24 +47,23 @@ impl Threads<'_> {
     /// The most threads that [`Threads::Own`] and [`Threads::pool`] start, whatever the request: more than any machine has
     /// cores for, and few enough for every process limit. A program should refuse larger numbers.
     ///
-    /// Without the feature `rayon` it is 1: the calling thread does everything.
-    pub const MOST: usize = if cfg!(feature = "rayon") { 1024 } else { 1 };
+    /// Without the feature `std` it is 1: the calling thread does everything.
+    pub const MOST: usize = if cfg!(feature = "std") { 1024 } else { 1 };
 
     /// A pool for [`Threads::Pool`] that outlives one call; zero threads means one for each core that may be used.
     ///
     /// # Errors
-    /// [`PoolError`] when the operating system refuses the threads, or without the feature `rayon`.
-    #[cfg(feature = "rayon")]
+    /// [`PoolError`] when the operating system refuses the threads.
+    #[cfg(feature = "std")]
     pub fn pool(threads: usize) -> Result<ThreadPool, PoolError> {
-        let count = Threads::Own(threads).count();
-        rayon::ThreadPoolBuilder::new().num_threads(count).build().map_err(PoolError)
+        ThreadPool::new(threads)
     }
 
-    /// A pool for [`Threads::Pool`]: none without the feature `rayon`.
+    /// A pool for [`Threads::Pool`]: none without the feature `std`.
     ///
     /// # Errors
     /// [`PoolError`] always.
-    #[cfg(not(feature = "rayon"))]
+    #[cfg(not(feature = "std"))]
     pub fn pool(_: usize) -> Result<ThreadPool, PoolError> {
         Err(PoolError())
     }
@@ -71,13 +73,15 @@ impl Threads<'_> {
     pub fn count(&self) -> usize {
         match self {
             Threads::One => 1,
-            #[cfg(feature = "rayon")]
-            Threads::Own(0) => std::thread::available_parallelism().map_or(1, usize::from),
+            #[cfg(feature = "std")]
+            Threads::Own(0) => crate::pool::cores().min(Threads::MOST),
             Threads::Own(n) => (*n).clamp(1, Threads::MOST),
-            #[cfg(feature = "rayon")]
-            Threads::Pool(pool) => pool.current_num_threads(),
-            #[cfg(not(feature = "rayon"))]
+            #[cfg(feature = "std")]
+            Threads::Pool(pool) => pool.threads(),
+            #[cfg(not(feature = "std"))]
             Threads::Pool(pool) => match **pool {},
+            #[cfg(feature = "rayon")]
+            Threads::Rayon(pool) => pool.current_num_threads(),
         }
     }
 
@@ -87,70 +91,38 @@ impl Threads<'_> {
     ///
     /// # Errors
     /// [`PoolError`] when [`Threads::Own`]'s pool cannot be started; nothing has run then.
+    ///
+    /// # Panics
+    /// If `task` does.
     pub fn for_each<T: Send>(
         &self,
         items: &mut [T],
         task: impl Fn(usize, &mut T) + Sync,
     ) -> Result<(), PoolError> {
-        #[cfg(feature = "rayon")]
-        if self.count() > 1 && items.len() > 1 || matches!(self, Threads::Pool(_)) {
-            use rayon::prelude::*;
-            let few = self.count().min(items.len());
-            let spread =
-                || items.par_iter_mut().with_max_len(1).enumerate().for_each(|(i, item)| task(i, item));
-            match self {
-                Threads::Pool(pool) => pool.install(spread),
-                _ => Threads::pool(few)?.install(spread),
+        match self {
+            #[cfg(feature = "std")]
+            Threads::Own(_) if items.len() > 1 && self.count() > 1 => {
+                ThreadPool::new(self.count().min(items.len()))?.for_each(items, task);
             }
-            return Ok(());
+            #[cfg(feature = "std")]
+            Threads::Pool(pool) => pool.for_each(items, task),
+            #[cfg(feature = "rayon")]
+            Threads::Rayon(pool) => {
+                use rayon::prelude::*;
+                let spread =
+                    || items.par_iter_mut().with_max_len(1).enumerate().for_each(|(i, item)| task(i, item));
+                pool.install(spread);
+            }
+            _ => items.iter_mut().enumerate().for_each(|(i, item)| task(i, item)),
         }
-        items.iter_mut().enumerate().for_each(|(i, item)| task(i, item));
         Ok(())
     }
 }
 
-#[cfg(all(test, feature = "rayon"))]
-mod tests {
-    use super::*;
+#[cfg(all(test, feature = "std"))]
+mod tests;
 
-    #[test]
-    fn every_item_is_done_once_on_every_kind_of_pool() {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-        for threads in [Threads::One, Threads::Own(0), Threads::Own(4), Threads::Pool(&pool)] {
-            let mut items = vec![0usize; 101];
-            threads.for_each(&mut items, |i, item| *item += i + 1).unwrap();
-            assert!(items.iter().enumerate().all(|(i, &x)| x == i + 1), "{threads:?}");
-        }
-    }
-
-    #[test]
-    fn no_number_of_threads_is_too_large_to_ask_for() {
-        for asked in [Threads::MOST + 1, 1 << 61, usize::MAX] {
-            let threads = Threads::Own(asked);
-            assert_eq!(threads.count(), Threads::MOST);
-            let mut items = [0; 3];
-            threads.for_each(&mut items, |i, item| *item = i + 1).unwrap();
-            assert_eq!(items, [1, 2, 3]);
-        }
-        assert_eq!(Threads::Own(Threads::MOST).count(), Threads::MOST);
-    }
-
-    #[test]
-    fn a_callers_pool_is_the_one_that_runs() {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(2)
-            .thread_name(|_| "callers".to_owned())
-            .build()
-            .unwrap();
-        let mut names = vec![String::new(); 8];
-        Threads::Pool(&pool)
-            .for_each(&mut names, |_, n| *n = std::thread::current().name().unwrap_or("").to_owned())
-            .unwrap();
-        assert!(names.iter().all(|n| n == "callers"), "{names:?}");
-    }
-}
-
-#[cfg(all(test, not(feature = "rayon")))]
+#[cfg(all(test, not(feature = "std")))]
 mod tests {
     use super::*;
 
@@ -168,6 +140,6 @@ mod tests {
                 .unwrap();
             assert!(items.iter().enumerate().all(|(i, &x)| x == i + 1), "{threads:?}");
         }
-        assert!(Threads::pool(2).unwrap_err().to_string().contains("feature rayon"));
+        assert!(Threads::pool(2).unwrap_err().to_string().contains("feature std"));
     }
 }

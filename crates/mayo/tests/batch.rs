@@ -41,7 +41,7 @@ fn unwrap_all(signed: Vec<Result<Signature, Error>>) -> Vec<Signature> {
 #[test]
 fn every_kind_of_batch_on_every_kind_of_threads() {
     let engine = Engine::best();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let pool = Threads::pool(2).unwrap();
     let (messages, options) = (messages(), SignOptions::default());
     for params in [Params::of(Round::Three, Set::Mayo1), Params::of(Round::Two, Set::Mayo2)] {
         let mut expected = None;

@@ -350,9 +350,9 @@ mod tests {
         let e = engine("portable+inside=2", &Cpu::detect()).expect("needs nothing");
         let on = e.scheme(Set::Shipped(Params::of(Round::Three, lanework_mayo::Set::Mayo2)));
         // Inside a thread that belongs to a pool already, and from several threads at once.
-        let pool = Threads::pool(2).expect("threads");
         let expect = records(&on, 1);
-        let (a, b) = pool.join(|| records(&on, 1), || records(&on, 1));
-        assert!(expect.is_some() && a == expect && b == expect);
+        let mut made = [const { None }; 2];
+        Threads::Own(2).for_each(&mut made, |_, made| *made = records(&on, 1)).expect("threads");
+        assert!(expect.is_some() && made.iter().all(|made| *made == expect));
     }
 }

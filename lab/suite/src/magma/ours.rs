@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use lanework_cpu::Threads;
+use lanework_cpu::{ThreadPool, Threads};
 use lanework_magma::batch::{Batch, CbcJob, CfbJob, CtrJob, OmacJob, Outcomes, SealJob};
 use lanework_magma::modes::hazmat::EcbEncryptor;
 use lanework_magma::modes::legacy::{self, Meshing};
@@ -104,7 +104,7 @@ fn one(engine: Engine, case: Case) -> Result<Box<dyn Runnable>, Unavailable> {
 }
 
 /// One message by the calls that take threads, in place.
-fn spread(engine: Engine, case: Case, pool: rayon::ThreadPool) -> Result<Box<dyn Runnable>, Unavailable> {
+fn spread(engine: Engine, case: Case, pool: ThreadPool) -> Result<Box<dyn Runnable>, Unavailable> {
     let Inputs { keys, mut texts, aad } = Inputs::new(case);
     let key = Magma::with(&keys[0], engine).with_limits(Limits::Unlimited);
     let mut text = texts.pop().unwrap_or_default();
@@ -147,7 +147,7 @@ fn spread(engine: Engine, case: Case, pool: rayon::ThreadPool) -> Result<Box<dyn
 
 /// All messages of a batch, in place, each under a key of its own; the list of jobs is made anew for each batch, as in real
 /// use.
-fn batch(engine: Engine, case: Case, pool: Option<rayon::ThreadPool>) -> Box<dyn Runnable> {
+fn batch(engine: Engine, case: Case, pool: Option<ThreadPool>) -> Box<dyn Runnable> {
     let Inputs { keys, mut texts, aad } = Inputs::new(case);
     let magma: Vec<Magma> =
         keys.iter().map(|k| Magma::with(k, engine).with_limits(Limits::Unlimited)).collect();
