@@ -187,7 +187,6 @@ impl Kernels {
     /// The kernels of each set must be for the sizes of the set at its position. An engine of this backend may exist only where
     /// the CPU has every feature that one of the kernels enables.
     #[doc(hidden)]
-    #[doc(hidden)]
     #[must_use]
     pub const unsafe fn new(expand: Expand, sets: [SetKernels; SETS]) -> Kernels {
         Kernels { expand, sets }
@@ -195,14 +194,12 @@ impl Kernels {
 
     /// The kernels of every set, in the order of `Params::all`.
     #[doc(hidden)]
-    #[doc(hidden)]
     #[must_use]
     pub const fn sets(&self) -> &[SetKernels; SETS] {
         &self.sets
     }
 
     /// The backend's symmetric kernels, for the specification and for comparing them.
-    #[doc(hidden)]
     #[doc(hidden)]
     #[must_use]
     pub const fn expand(&self) -> &Expand {
@@ -226,7 +223,6 @@ impl Kernels {
     }
 
     /// What operations on this set run on.
-    #[doc(hidden)]
     #[doc(hidden)]
     #[must_use]
     pub const fn scheme(&'static self, params: &Params) -> Scheme {

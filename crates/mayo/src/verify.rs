@@ -1,6 +1,7 @@
 //! The entry to verification: every form of it (single, batch, and batches of other crates) admits a signature and makes its
-//! verdict here. A new reason for refusal is a variant in `error.rs`, a line in [`Admitted::new`], and an item in `verify/tests.rs`, which
-//! tests every path.
+//! verdict here. A new reason for refusal is a variant in `error.rs`, a line in [`Admitted::new`] below the set and round, and an item in
+//! `verify/tests.rs`, which tests every path of the CPU. Batches of a device plant their items in `mayo-cuda/src/tests/verdicts.rs`. The
+//! command prints the variant's words.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
