@@ -16,8 +16,11 @@ use crate::{PoolError, Threads};
 ///
 /// The calling thread is one of the pool's threads: a pool of four starts three workers. A worker without work spins
 /// for at most [`ThreadPool::PATIENCE`], yielding to other threads now and then, and sleeps afterwards. So calls
-/// that follow each other closely cost no wake-up. Where other threads want its core, it sleeps at once. Threads are not
-/// pinned; a worker that finds itself on the caller's core moves off it.
+/// that follow each other closely cost no wake-up. Where other threads want its core, it soon sleeps. Threads are not
+/// pinned. On Linux a worker that finds itself on the caller's core moves off it by `sched_setaffinity`, and may use all cores
+/// again; threads that sleep at once ([`ThreadPool::with_patience`]) never do.
+///
+/// A worker clears its vector registers after each call, since they may hold what the task worked on.
 ///
 /// One call at a time has the workers. A call that finds them taken runs on its own thread alone: one from another
 /// thread, or from inside a task of this pool. So nested calls cannot wait for each other.
@@ -132,7 +135,7 @@ fn serve(gate: &Gate, patience: Duration) {
     while !gate.has_ended() {
         gate.enter(&mut seen);
         if !waiter.spin(|| gate.has_news(seen)) {
-            if gate.part() {
+            if !patience.is_zero() && gate.part() {
                 waiter.calm();
             }
             while !gate.has_news(seen) {

@@ -11,7 +11,7 @@ pub use crate::pool::ThreadPool;
 #[derive(Debug)]
 pub enum ThreadPool {}
 
-/// How many threads a batch call may use, and whose. Library calls never touch rayon's global pool.
+/// How many threads a batch call may use, and whose.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub enum Threads<'a> {
@@ -23,7 +23,7 @@ pub enum Threads<'a> {
     Own(usize),
     /// The caller's pool, which outlives the call: the fastest for many short calls.
     Pool(&'a ThreadPool),
-    /// The caller's pool of rayon, for programs that have one already.
+    /// The caller's pool of rayon, for programs that have one already. No call touches rayon's global pool.
     #[cfg(feature = "rayon")]
     Rayon(&'a rayon::ThreadPool),
 }
@@ -44,7 +44,7 @@ impl fmt::Display for PoolError {
 impl core::error::Error for PoolError {}
 
 impl Threads<'_> {
-    /// The most threads that [`Threads::Own`] and [`Threads::pool`] start, whatever the request: more than any machine has
+    /// The most threads that [`Threads::Own`] and [`Threads::pool`] use, whatever the request: more than any machine has
     /// cores for, and few enough for every process limit. A program should refuse larger numbers.
     ///
     /// Without the feature `std` it is 1: the calling thread does everything.
@@ -68,7 +68,7 @@ impl Threads<'_> {
         Err(PoolError())
     }
 
-    /// How many threads will run.
+    /// How many threads will run, at most: a pool whose threads are taken runs a call on its caller's alone.
     #[must_use]
     pub fn count(&self) -> usize {
         match self {

@@ -36,7 +36,7 @@ const BUSY: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(crate) struct Waiter {
     patience: Duration,
-    /// The core is busy until then.
+    /// The core was busy, and this thread does not spin until then.
     busy: Option<Instant>,
 }
 
@@ -91,7 +91,7 @@ impl Waiter {
 /// wakes too late keeps nobody waiting.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    /// The call's number and the bits above, on a cache line that only calls and waiting threads touch.
+    /// The call's number, and the bits described above, on a cache line that only calls and waiting threads touch.
     word: Line<AtomicUsize>,
     /// Held by the call that owns the other fields.
     calls: Line<Mutex<Waiter>>,
@@ -163,7 +163,7 @@ impl Gate {
         }
     }
 
-    /// Runs the task of the current call, unless this thread has `seen` that call or it is closed.
+    /// Runs the task of the current call, unless this thread has `seen` that call, or it is closed or full.
     pub(crate) fn enter(&self, seen: &mut usize) {
         /// Leaves, also when the task panics.
         struct Leave<'a>(&'a Gate);
@@ -196,18 +196,16 @@ impl Gate {
         // SAFETY: `call` stored a pointer to its argument `task`, of this type, before the word that this thread acquired with
         // OPEN. `Close` keeps that `call` from returning or unwinding until this thread, which it counts among those inside,
         // has left. `_leave` is dropped after the last use. `Task` is Sync.
-        unsafe { (*task)() }
+        unsafe { (*task)() };
+        // They may hold secrets of the task, and this thread lives on.
+        super::wipe_vector_registers();
     }
 
     /// Moves this thread off the caller's core: threads that are awake are seldom parted by a system whose other cores are busy.
-    /// Returns whether it was there.
+    /// Returns whether it was there and moved.
     pub(crate) fn part(&self) -> bool {
         let core = self.core.load(Ordering::Relaxed);
-        let together = cores::current() == Some(core);
-        if together {
-            cores::leave(core);
-        }
-        together
+        cores::current() == Some(core) && cores::leave(core)
     }
 
     /// Whether something has happened since the call that was `seen`.

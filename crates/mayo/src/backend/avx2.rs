@@ -103,5 +103,5 @@ pub(super) const EXPAND_VAES: Expand = Expand {
     ..EXPAND
 };
 
-/// The same arithmetic with these.
+/// The same arithmetic with [`EXPAND_VAES`].
 pub(crate) static KERNELS_VAES: Kernels = Kernels { expand: EXPAND_VAES, sets: SETS };

@@ -49,7 +49,8 @@ impl Widths {
 /// The kernels of a set, those of `avx2` but for the products; the generic arguments after it are its [`Widths`].
 ///
 /// # Safety
-/// The kernels may be reached only on a CPU with the features that the row `avx2-gfni` needs.
+/// `avx2` must be that backend's kernels of the same set. The result may be reached only on a CPU with the features that the row
+/// `avx2-gfni` needs.
 #[must_use]
 pub const unsafe fn set<
     S: SetSpec,
@@ -64,7 +65,7 @@ pub const unsafe fn set<
 ) -> SetKernels {
     const {
         let w = Widths::of(S::SIZES);
-        assert!(KP == w.k_pairs && OP == w.o_pairs && KO == w.pairs);
+        assert!(KP == w.k_pairs && OP == w.o_pairs && KO == w.pairs && KO <= 12);
         assert!(F == w.slices && T == w.tails && JS == w.stride);
     }
     let sign_blocks = max(products::sign_blocks(S::SIZES), solve_blocks(S::SIZES));

@@ -8,7 +8,7 @@
 //! `traced` compares runs on different secrets instruction by instruction, on every backend that this CPU has; it is
 //! the only evidence for those that valgrind cannot run.
 //!
-//! Memcheck does not cover instructions whose time depends on their operands, GFNI and AVX-512, key files, paths that
+//! Memcheck does not cover instructions whose time depends on their operands, VAES, GFNI and AVX-512, key files, paths that
 //! the keys and messages here do not take, and other compilers. Debug assertions check sums of secrets for overflow by
 //! branches, so only an optimised build without them, as shipped, is checked: `cargo test --release -p lanework-mayo
 //! --lib leaks`.

@@ -63,7 +63,8 @@ unsafe fn sum<const K: usize, const JS: usize, const TAIL: bool, const VIA: u8>(
                 let m = if TAIL { load(m) } else { broadcast(m) };
                 *sum = [add_times(sum[0], x[0], m), add_times(sum[1], x[1], m)];
             }
-            (at, table) = (at.add(2 * step), table.add(if TAIL { 2 * MATRIX } else { MATRIX }));
+            // Past the last pair, nothing is read there.
+            (at, table) = (at.wrapping_add(2 * step), table.add(if TAIL { 2 * MATRIX } else { MATRIX }));
         }
         for (q, sum) in sums.iter().enumerate() {
             store(out.add(q * pair), sum[0]);

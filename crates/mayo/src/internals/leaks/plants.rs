@@ -131,7 +131,7 @@ type Planting = fn(&str) -> &'static Kernels;
 /// The backends whose kernels have plants.
 pub(super) const TIERS: [&str; 3] = ["portable", "avx2", "avx512"];
 
-/// Every plant in the kernels of this name; none in those of a row that shares the instructions of one of [`TIERS`].
+/// Every plant in the kernels of this name; none for rows that are not among [`TIERS`].
 pub(super) fn of(tier: &'static str) -> Vec<Plant> {
     let kinds: [(&str, &str, Planting); 2] = match tier {
         "portable" => [

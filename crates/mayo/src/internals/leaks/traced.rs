@@ -102,7 +102,7 @@ fn planted_leaks_are_found_on_the_processor() {
     let params = plants::params();
     let cases = cases(Engine::portable(), params, 3);
     let mut found = 0;
-    // The tier that valgrind cannot run; the others have their plants there.
+    // The tier with plants that valgrind cannot run; the others have theirs there.
     for engine in engines().into_iter().filter(|engine| engine.name() == "avx512") {
         for plant in plants::of(engine.name()) {
             let planted = plant.engine();
