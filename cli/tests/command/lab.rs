@@ -251,7 +251,7 @@ fn every_variant_is_raced_against_that_of_an_older_build() {
     assert_eq!(rows[0]["backend"], "portable");
     assert_eq!(record["study"], "bench-magma/ctr/1024-only-portable-old");
     assert!(record["gate"].as_array().is_some_and(|gate| !gate.is_empty()), "{record}");
-    // Programs that are no older build, and variants that do not exist.
+    // Other programs are refused, and so is a variant that no subject has.
     for (old, only, why) in [
         ("/bin/true", "portable", "not a Lanework binary"),
         ("/no/such/file", "portable", "cannot be run"),
@@ -261,7 +261,7 @@ fn every_variant_is_raced_against_that_of_an_older_build() {
         assert_eq!(output.status.code(), Some(2), "{old} {only}");
         assert!(json(&output)["error"].as_str().is_some_and(|e| e.contains(why)), "{old} {only}");
     }
-    // A build that knows neither subject nor variant: what it says of them is told, and nothing has raced.
+    // An older build may lack the subject. The record repeats what it said.
     let folder = tempfile::tempdir().expect("a folder");
     let stranger = folder.path().join("stranger");
     let script =

@@ -1,0 +1,128 @@
+//! Planted code, declarations and tables.
+#![forbid(unsafe_code)]
+
+use super::declared::Formula;
+use super::*;
+
+/// Code at every 16 bytes from 0.
+fn listing(name: &str, code: &[&str]) -> String {
+    let lines =
+        code.iter().enumerate().map(|(n, text)| format!("  /*{:04x}*/  {text} ;  /* 0x0 */\n", 16 * n));
+    format!("code for sm_90\nFunction : {name}\n{}", lines.collect::<String>())
+}
+
+/// A loop with a guarded block, a loop inside it, and a call of a routine.
+const PLANTED: [&str; 16] = [
+    "MOV R0, c[0x0][0x210]",
+    "LOP3.LUT R1, R1, R2, RZ, 0xc0, !PT", // 0x10: the outer loop
+    "@P1 BRA 0x50",
+    "IMAD R3, R3, R4, RZ",
+    "STS [R3], R4",
+    "LDS R5, [R3]", // 0x50: the inner loop
+    "IADD3 R5, R5, 0x1, RZ",
+    "@P0 BRA 0x50",
+    "MOV R6, 0xa0",
+    "CALL.REL.NOINC 0xc0",
+    "@P2 BRA 0x10", // 0xa0
+    "EXIT",
+    "SHF.R.U32.HI R7, RZ, 0x1, R7", // 0xc0: the routine
+    "BMMA.168256.AND.POPC R8, R8.ROW, R8.COL, R8",
+    "RET.REL.NODEC R6 0x0",
+    "BRA 0xf0",
+];
+
+fn planted(name: &str, code: &[&str]) -> Result<Vec<Counted>, String> {
+    count(&parse(&listing(name, code)).unwrap()[0])
+}
+
+#[test]
+fn a_planted_loop_is_counted() {
+    let loops = planted("p_0", &PLANTED).unwrap();
+    let [outer, inner, straight] = loops.as_slice() else { panic!("{loops:?}") };
+    //                        issue ALU IMAD LSU tensor uniform XU
+    assert_eq!(inner.least, [3.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
+    assert_eq!((inner.most, inner.inside, outer.inside), (inner.least, Some(0), None));
+    assert_eq!(outer.least, [8.0, 3.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
+    assert_eq!(outer.most, [10.0, 3.0, 1.0, 1.0, 1.0, 0.0, 0.0]);
+    assert_eq!(straight.least, [2.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+    assert_eq!(clocks(&outer.most, 1), (10.0 / 4.0, 0));
+    assert_eq!(clocks(&[10.0, 3.0, 0.0, 3.0, 1.0, 0.0, 0.0], 1), (3.0, 3));
+}
+
+#[test]
+fn an_unknown_instruction_and_odd_control_are_refused() {
+    let mut code = PLANTED;
+    code[6] = "FROB.X R5, R5";
+    assert!(planted("p_0", &code).unwrap_err().contains("FROB"));
+    code = PLANTED;
+    code[0] = "@P3 BRA 0x60";
+    assert!(planted("p_0", &code).unwrap_err().contains("two entries"));
+    code[0] = "BRA 0x7770";
+    assert!(planted("p_0", &code).unwrap_err().contains("unknown place"));
+    code = PLANTED;
+    code[8] = "MOV R6, 0xb0";
+    assert!(planted("p_0", &code).unwrap_err().contains("does not return"));
+}
+
+/// A folder with a declaration of the planted kernel, and the table made there.
+fn made(dir: &Path, floors: &str) -> Result<String, String> {
+    fs::write(dir.join("a.fatbin"), "code").unwrap();
+    fs::write(dir.join("a.cuh"), "struct Set0 {\n    static constexpr int N = 5;\n};\n").unwrap();
+    fs::write(dir.join(DECLARED), floors).unwrap();
+    table(dir, &declared(dir)?, &parse(&listing("p_0", &PLANTED)).unwrap())
+}
+
+const FLOORS: &str = "code = 'a.fatbin'\nheader = 'a.cuh'\nsets = ['S']\nundeclared = {}\n\
+    [card]\nname = 'C'\narchitecture = 'sm_90'\nmultiprocessors = 2\nghz = 0.5\n\
+    [with]\nTWICE = '2 * N'\n\
+    [[kernel]]\nname = 'p'\nstraight = { trips = '1' }\nmeasured = { S = 100 }\n\
+    loops = [{ trips = 'N', also = 'STS' }, { trips = 'TWICE', per = 'LDS' }]\n";
+
+#[test]
+fn declared_trips_make_a_floor() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = made(dir.path(), FLOORS).unwrap();
+    // 5 * 10 + 10 * 3 + 2 instructions, four a clock, on two multiprocessors at half a gigahertz.
+    assert!(text.contains("| `p` | 21 issue |"), "{text}");
+    assert!(text.contains("| `p` | S | 21 | issue | 100 | 21 % |"), "{text}");
+    for (right, wrong, why) in [
+        (", { trips = 'TWICE', per = 'LDS' }", "", "it has 2 loops, floors.toml declares 1"),
+        ("'TWICE', per", "'TWICE', sets = [1], per", "it has 2 loops"),
+        ("per = 'LDS'", "per = 'LDG'", "no LDG"),
+        ("2 * N", "2 * M", "unknown name 'M'"),
+        ("2 * N", "2 * TWICE", "needs itself"),
+        ("'p'", "'q'", "does not name it"),
+        ("undeclared = {}", "undeclared = { q = 'x' }", "names q"),
+        ("S = 100", "T = 100", "unknown set T"),
+    ] {
+        let found = made(dir.path(), &FLOORS.replace(right, wrong)).unwrap_err();
+        assert!(found.contains(why), "{wrong}: {found}");
+    }
+}
+
+#[test]
+fn a_changed_binary_or_declaration_is_seen() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(stale(dir.path()).unwrap(), Vec::<String>::new());
+    fs::write(dir.path().join(TABLE), made(dir.path(), FLOORS).unwrap()).unwrap();
+    assert_eq!(stale(dir.path()).unwrap(), Vec::<String>::new());
+    fs::write(dir.path().join("a.fatbin"), "other").unwrap();
+    assert!(matches!(&stale(dir.path()).unwrap()[..], [one] if one.contains("a.fatbin")));
+    fs::write(dir.path().join(DECLARED), FLOORS.replace("100", "99")).unwrap();
+    assert_eq!(stale(dir.path()).unwrap().len(), 2);
+}
+
+#[test]
+fn formulas() {
+    let parameters = BTreeMap::from([("N".to_owned(), 7.0)]);
+    let with = BTreeMap::from([("E".to_owned(), Formula::Each(vec![1.0, 2.0]))]);
+    let names = Names { set: 1, parameters: &parameters, with: [&with, &BTreeMap::new()], i: 3.0, depth: 0 };
+    assert_eq!(names.value("(N + 1) * E / 4 - i").unwrap(), 1.0);
+    assert_eq!(
+        names.value("ceil(N / 2) + floor(N / 2) + odd(6) + odd(7) + min(N, 2) + max(N, 2)").unwrap(),
+        30.0
+    );
+    for wrong in ["", "N N", "f(N)", "min(N", "N / 0", "2 +"] {
+        assert!(names.value(wrong).is_err(), "{wrong}");
+    }
+}
