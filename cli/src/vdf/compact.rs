@@ -220,6 +220,17 @@ enum Stop<'a> {
     Output(std::io::Error),
 }
 
+impl Stop<'_> {
+    /// How much a reader should know of it: of several, the heaviest is reported.
+    fn weight(&self) -> u8 {
+        match self {
+            Stop::Prover(ProverError::Cancelled { checkpoint: CheckpointFile::Lost, .. }, _) => 1,
+            Stop::Prover(ProverError::Cancelled { .. }, _) => 0,
+            _ => 2,
+        }
+    }
+}
+
 /// Where proofs and progress go, with counts.
 struct Output<'a> {
     sink: Sink<'a>,
@@ -249,10 +260,12 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Stops all threads; any later failure follows from this one.
+    /// Stops all threads. Threads that stop because of this one are no reason to report.
     fn fail(&self, why: Stop<'a>) {
-        if !self.stop.swap(true, Ordering::Relaxed) {
-            self.output().failure = Some(why);
+        self.stop.store(true, Ordering::Relaxed);
+        let failure = &mut self.output().failure;
+        if failure.as_ref().is_none_or(|before| before.weight() < why.weight()) {
+            *failure = Some(why);
         }
     }
 
@@ -261,7 +274,15 @@ impl<'a> Work<'a> {
             Some(path) => options.checkpoint(path),
             None => *options,
         };
-        let (mut before, mut checkpoint) = (0, CheckpointFile::Kept);
+        let mut checkpoint = CheckpointFile::Kept;
+        let mut warn = |output: &Output<'_>, now| {
+            if let Some(path) = chain.checkpoint.as_deref().filter(|_| now != checkpoint) {
+                checkpoint = now;
+                let warning = prove::warning(now).at(lanework_study::text::shown(path));
+                output.bar.suspend(|| warning.print("warning"));
+            }
+        };
+        let mut before = 0;
         let mut observer = |progress: Progress| {
             if progress.phase == Phase::Squaring {
                 self.done.fetch_add(progress.done - before, Ordering::Relaxed);
@@ -269,11 +290,7 @@ impl<'a> Work<'a> {
             }
             let mut output = self.output();
             output.see(self.done.load(Ordering::Relaxed));
-            if let Some(path) = chain.checkpoint.as_deref().filter(|_| progress.checkpoint != checkpoint) {
-                checkpoint = progress.checkpoint;
-                let warning = prove::warning(checkpoint).at(lanework_study::text::shown(path));
-                output.bar.suspend(|| warning.print("warning"));
-            }
+            warn(&output, progress.checkpoint);
             !self.stop.load(Ordering::Relaxed) && self.interrupt.signal().is_none()
         };
         let mut outcome = |n: usize, outcome: lanework_vdf::Outcome| {
@@ -282,7 +299,12 @@ impl<'a> Work<'a> {
                 self.fail(Stop::Output(e));
             }
         };
-        let done = lanework_vdf::compact(&chain.claims, &options, &mut observer, &mut outcome)?;
+        let done = lanework_vdf::compact(&chain.claims, &options, &mut observer, &mut outcome);
+        // The last state's fate is known only now.
+        if let Err(ProverError::Cancelled { checkpoint, .. }) = done {
+            warn(&self.output(), checkpoint);
+        }
+        let done = done?;
         // A file that replaced the checkpoint is not ours.
         let own = chain.checkpoint.as_deref().filter(|_| done.checkpoint != CheckpointFile::Lost);
         self.output().files.extend(own);
@@ -336,13 +358,18 @@ impl Output<'_> {
 /// What went wrong on a chain, and what to do.
 fn failed(e: &ProverError, chain: &Chain, signal: Option<i32>, args: &CompactArgs) -> Failure {
     match (e, signal) {
-        (ProverError::Cancelled { .. }, Some(signal)) => {
-            let (kept, help) = match &args.checkpoint {
-                Some(folder) => (
-                    format!("the checkpoints in {} keep what was done", lanework_study::text::shown(folder)),
+        (ProverError::Cancelled { checkpoint, .. }, Some(signal)) => {
+            let shown = lanework_study::text::shown;
+            let (kept, help) = match (&args.checkpoint, &chain.checkpoint) {
+                (_, Some(path)) if *checkpoint == CheckpointFile::Lost => (
+                    format!("work on a chain is lost: {} was replaced", shown(path)),
+                    "name another folder, or remove what is there",
+                ),
+                (Some(folder), _) => (
+                    format!("the checkpoints in {} keep what was done", shown(folder)),
                     "run the same command again to continue from there",
                 ),
-                None => ("what was not proved is lost".to_owned(), "--checkpoint FOLDER keeps it"),
+                (None, _) => ("what was not proved is lost".to_owned(), "--checkpoint FOLDER keeps it"),
             };
             Failure::interrupted(shell_status(signal), format!("interrupted: {kept}")).help(help)
         }

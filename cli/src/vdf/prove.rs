@@ -214,16 +214,19 @@ impl<'a> Work<'a> {
             watch.see(progress);
             interrupt.signal().is_none()
         });
+        // The last record's fate is known only now.
+        if let Err(ProverError::Cancelled { checkpoint, .. }) = &result {
+            watch.see_checkpoint(*checkpoint);
+        }
         watch.bar.finish_and_clear();
-        let kept = watch.checkpoint != CheckpointFile::Lost;
-        result.map_err(|e| self.failure(&e, interrupt.signal(), kept))
+        result.map_err(|e| self.failure(&e, interrupt.signal()))
     }
 
-    fn failure(&self, e: &ProverError, signal: Option<i32>, kept: bool) -> Failure {
+    fn failure(&self, e: &ProverError, signal: Option<i32>) -> Failure {
         match (e, signal) {
-            (ProverError::Cancelled { after }, Some(signal)) => {
+            (ProverError::Cancelled { after, checkpoint }, Some(signal)) => {
                 let (kept, help) = match &self.args.checkpoint {
-                    Some(path) if kept && path.exists() => (
+                    Some(path) if *checkpoint != CheckpointFile::Lost && path.exists() => (
                         format!("{} keeps them", lanework_study::text::shown(path)),
                         "run the same command again to continue from there",
                     ),

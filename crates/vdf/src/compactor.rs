@@ -231,7 +231,10 @@ impl Run<'_, '_> {
         if !go_on || self.written.0.elapsed() >= self.interval {
             self.store(chain)?;
         }
-        if go_on { Ok(()) } else { Err(ProverError::Cancelled { after: chain.done() }) }
+        if go_on {
+            return Ok(());
+        }
+        Err(ProverError::Cancelled { after: chain.done(), checkpoint: self.written.1 })
     }
 
     /// Writes the state to the checkpoint, if there is one.

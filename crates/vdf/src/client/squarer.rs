@@ -38,7 +38,7 @@ pub(super) fn square(
     // Without a receiver the answer is not needed.
     let _ = happen.send(match end {
         Ok(squared) => Happening::Squared(squared),
-        Err(ProverError::Cancelled { after }) => Happening::Squared(after),
+        Err(ProverError::Cancelled { after, .. }) => Happening::Squared(after),
         Err(e) => Happening::Unsquared(e),
     });
 }

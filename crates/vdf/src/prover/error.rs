@@ -3,6 +3,7 @@
 
 use core::fmt;
 
+use super::CheckpointFile;
 use super::checkpoint::CheckpointError;
 use crate::chain::ChainError;
 use crate::verify::Refused;
@@ -21,6 +22,8 @@ pub enum ProverError {
     Cancelled {
         /// Squarings done until then.
         after: u64,
+        /// The state of the checkpoint's file after its last record, which holds them all.
+        checkpoint: CheckpointFile,
     },
     /// A finished proof does not verify: a fault of the machine, or of this code.
     Wrong {
@@ -35,13 +38,20 @@ pub enum ProverError {
     Thread(std::io::Error),
 }
 
+impl ProverError {
+    /// The observer's stop, while the checkpoint is still being written.
+    pub(super) fn cancelled(after: u64) -> ProverError {
+        ProverError::Cancelled { after, checkpoint: CheckpointFile::Kept }
+    }
+}
+
 impl fmt::Display for ProverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ProverError::NoIterations => f.write_str("there are no squarings to do"),
             ProverError::Segments => f.write_str("the segments do not fit the number of squarings"),
             ProverError::Chain(e) => e.fmt(f),
-            ProverError::Cancelled { after } => write!(f, "stopped after {after} squarings"),
+            ProverError::Cancelled { after, .. } => write!(f, "stopped after {after} squarings"),
             ProverError::Wrong { segment, why } => {
                 write!(f, "the proof of segment {segment} does not verify: {why}; the machine miscalculated")
             }

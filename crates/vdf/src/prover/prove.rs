@@ -62,9 +62,8 @@ pub fn evaluate(
     let (mut run, mut state) = Run::start(task, options, observer, meter, parts, false)?;
     let begin = Instant::now();
     let (_unused, answers) = mpsc::channel();
-    let mut chain = run.chain(&state)?;
-    let work = run.square(&mut chain, 0, &mut state, &answers)?;
-    run.close()?;
+    let outcome = run.chain(&state).and_then(|mut chain| run.square(&mut chain, 0, &mut state, &answers));
+    let work = run.close(outcome)?;
     let seconds = Seconds { squaring: begin.elapsed().as_secs_f64(), ..Seconds::default() };
     Ok(Evaluated { y: work.y, slow: run.slow, resumed: run.resumed, seconds })
 }
@@ -89,7 +88,7 @@ pub fn prove(task: &Task, options: &Options<'_>, observer: &mut Observer<'_>) ->
         }
         outcome
     });
-    outcome.and_then(|()| run.close())?;
+    run.close(outcome)?;
     run.assemble(seconds)
 }
 
@@ -136,9 +135,17 @@ impl<'a, 'b> Run<'a, 'b> {
         Ok(Chain::resume(self.group, form, self.done, self.slow)?)
     }
 
-    /// Waits for the disk.
-    fn close(&mut self) -> Result<(), ProverError> {
-        Ok(self.writer.take().map_or(Ok(()), |mut writer| writer.finish())?)
+    /// Waits for the disk, so that nobody is told of a record that was not written.
+    fn close<T>(&mut self, outcome: Result<T, ProverError>) -> Result<T, ProverError> {
+        let Some(writer) = &mut self.writer else { return outcome };
+        match outcome {
+            Ok(value) => writer.finish().map(|()| value).map_err(ProverError::Checkpoint),
+            Err(ProverError::Cancelled { after, .. }) => {
+                writer.finish()?;
+                Err(ProverError::Cancelled { after, checkpoint: writer.file() })
+            }
+            failed => failed,
+        }
     }
 
     fn observe(&mut self, phase: Phase, done: u64, total: u64) -> Result<(), ProverError> {
@@ -148,7 +155,7 @@ impl<'a, 'b> Run<'a, 'b> {
             return Ok(());
         }
         self.meter.stop.store(true, Ordering::Relaxed);
-        Err(ProverError::Cancelled { after: self.done })
+        Err(ProverError::cancelled(self.done))
     }
 
     fn take(&mut self, answer: Answer) -> Result<(), ProverError> {
@@ -186,7 +193,7 @@ impl<'a, 'b> Run<'a, 'b> {
         while let Ok(answer) = answers.try_recv() {
             self.take(answer)?;
         }
-        Err(ProverError::Cancelled { after: self.done })
+        Err(ProverError::cancelled(self.done))
     }
 
     /// Part `index`, squared: taken from the checkpoint as far as it goes.
@@ -365,7 +372,7 @@ impl<'a, 'b> Run<'a, 'b> {
         let lengths = self.task.segments.iter().map(|&length| Some(length)).chain([None]);
         for (finished, length) in self.finished.into_iter().zip(lengths) {
             let Some(Finished { b, pi, y, .. }) = finished else {
-                return Err(ProverError::Cancelled { after: self.done });
+                return Err(ProverError::cancelled(self.done));
             };
             match length {
                 Some(iterations) => segments.push(Segment { iterations, b, pi }),

@@ -53,7 +53,7 @@ impl Squared {
         let pi =
             buckets::prove(group, &self.part, &self.kept, &b, threads, meter, pause).map_err(|halt| {
                 match halt {
-                    Halt::Stopped => ProverError::Cancelled { after: self.part.start + self.part.length },
+                    Halt::Stopped => ProverError::cancelled(self.part.start + self.part.length),
                     Halt::Corrupted => ChainError::Corrupted { good: self.part.start }.into(),
                 }
             })?;

@@ -84,7 +84,7 @@ fn the_observer_sees_every_phase_and_can_stop_in_each() {
         assert!(matches!(stopped, Err(ProverError::Cancelled { .. })), "{phase}: {stopped:?}");
     }
     let stopped = evaluate(&task, &options, &mut |progress| progress.done < 20_000);
-    assert!(matches!(stopped, Err(ProverError::Cancelled { after: 20_480 })), "{stopped:?}");
+    assert!(matches!(stopped, Err(ProverError::Cancelled { after: 20_480, .. })), "{stopped:?}");
 }
 
 #[test]

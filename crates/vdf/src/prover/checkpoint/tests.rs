@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::Discriminant;
 use crate::backend::Engine;
-use crate::prover::{Options, Phase, Proved, ProverError, evaluate, plan, prove};
+use crate::prover::{Options, Phase, Progress, Proved, ProverError, evaluate, plan, prove};
 
 fn engine() -> Engine {
     Engine::portable()
@@ -291,6 +291,51 @@ fn evaluation_resumes() {
     fs::write(&path, &whole[..whole.len() - 20]).expect("written");
     let resumed = evaluate(&task, &options, &mut |_| true).expect("a result");
     assert!(resumed.y == expected.y && (1..10_000).contains(&resumed.resumed));
+}
+
+#[cfg(unix)]
+#[test]
+fn who_stops_is_told_what_became_of_the_last_record() {
+    use crate::prover::CheckpointFile::{self, Anew, Kept, Lost};
+    let task = task(b"stopping", 256, 100_000, &[]);
+    let after = |meddle: fn(&Path), proving: bool| {
+        let (_folder, path) = folder();
+        let options = options(&path);
+        let mut observer = |_: Progress| {
+            meddle(&path);
+            false
+        };
+        let stopped = if proving {
+            prove(&task, &options, &mut observer).map(drop)
+        } else {
+            evaluate(&task, &options, &mut observer).map(drop)
+        };
+        let Err(ProverError::Cancelled { after, checkpoint }) = stopped else { panic!("{stopped:?}") };
+        (after, checkpoint, resumed_from(&path, &task, proving))
+    };
+    let remove: fn(&Path) = |path| fs::remove_file(path).expect("it was there");
+    let replace: fn(&Path) = |path| {
+        fs::rename(path, path.with_extension("away"))
+            .and_then(|()| fs::write(path, "a diary"))
+            .expect("moved");
+    };
+    for proving in [false, true] {
+        for (meddle, expected) in [((|_| ()) as fn(&Path), Kept), (remove, Anew(1)), (replace, Lost)] {
+            let (after, checkpoint, resumed) = after(meddle, proving);
+            assert_eq!(checkpoint, expected);
+            assert_eq!(resumed, (checkpoint != CheckpointFile::Lost).then_some(after), "{checkpoint:?}");
+        }
+    }
+}
+
+/// The squarings that a checkpoint keeps, if it is one.
+fn resumed_from(path: &Path, task: &Task, proving: bool) -> Option<u64> {
+    let options = options(path);
+    if proving {
+        prove(task, &options, &mut |_| true).ok().map(|proved| proved.resumed)
+    } else {
+        evaluate(task, &options, &mut |_| true).ok().map(|evaluated| evaluated.resumed)
+    }
 }
 
 #[cfg(unix)]

@@ -180,7 +180,7 @@ fn tail(
         chain.run(step)?;
         at += step;
         if shared.meter.stopped() {
-            return Err(ProverError::Cancelled { after: start });
+            return Err(ProverError::cancelled(start));
         }
     }
     chain.check()?;
