@@ -107,7 +107,7 @@ impl Source {
 
 /// The program in a file, or from standard input.
 fn program_of(path: &Path) -> Result<Program, Failure> {
-    let bytes = files::read(path)?;
+    let bytes = files::read(path, Program::LONGEST)?;
     let file =
         if path.as_os_str() == "-" { "standard input".to_owned() } else { lanework_study::text::shown(path) };
     let text = String::from_utf8(bytes).map_err(|e| {

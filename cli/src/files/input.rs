@@ -6,6 +6,7 @@ use std::io::{self, Read, Seek};
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use lanework_race::files::read_at_most;
 use lanework_study::Failure;
 use zeroize::{Zeroize, Zeroizing};
 
@@ -62,14 +63,10 @@ fn regular(mut file: &fs::File) -> Option<u64> {
     Some(length.saturating_sub(file.stream_position().ok()?))
 }
 
-/// All bytes of a file, or of standard input for `-`.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+/// All bytes of a file, or of standard input for `-`, if there are at most `limit`.
+pub(crate) fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
     let mut source = Source::open(path)?;
-    let mut bytes = Vec::new();
-    match source.file().read_to_end(&mut bytes) {
-        Ok(_) => Ok(bytes),
-        Err(e) => Err(Failure::input(format!("{}: {e}", source.name()))),
-    }
+    read_at_most(source.file(), limit).map_err(|e| Failure::input(format!("{}: {e}", source.name())))
 }
 
 /// The bytes of a small file, such as a key; larger ones are refused before they are read.

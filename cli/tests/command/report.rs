@@ -88,6 +88,8 @@ fn a_record_becomes_a_page() {
     let bad = lanework(folder.path(), &["report", "bad.json", "-o", "-"]);
     assert_eq!(bad.status.code(), Some(2));
     assert!(text(&bad.stderr).contains("bad.json: the record has schema 9"), "{}", text(&bad.stderr));
+    let endless = lanework(folder.path(), &["report", "/dev/zero", "-o", "-"]);
+    assert!(text(&endless.stderr).contains("/dev/zero: longer than 67108864 bytes"), "{endless:?}");
 }
 
 /// A folder with one good record and two other files: every command that reads it does what it can, names the two, and exits 2.

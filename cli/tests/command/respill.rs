@@ -120,6 +120,7 @@ fn bad_input_is_one_error_with_file_line_and_reason() {
     place.put("bytes.s", b"f:\tret\n\xff\n");
     no(&place, &["respill", "analyse", "bytes.s"], 2, "bytes.s:2: not text");
     no(&place, &["respill", "analyse", "nowhere.s"], 2, "nowhere.s: ");
+    no(&place, &["respill", "analyse", "/dev/zero"], 2, "/dev/zero: longer than 268435456 bytes");
     no(
         &place,
         &["respill", "analyse", "f.s", "--function", "h"],

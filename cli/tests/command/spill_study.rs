@@ -51,6 +51,7 @@ fn bad_input_is_named() {
         ("sha512=own.s,absent.s", "absent.s: No such file", "name a file that exists"),
         ("sha512=own.s,", "--asm: an empty file name in 'sha512=own.s,'", "write ROW=BASELINE"),
         ("sha512=.", ".: Is a directory", "name a file of text"),
+        ("sha512=/dev/zero", "/dev/zero: longer than 268435456 bytes", "name a file of text"),
         (
             "sha512=other.s",
             "other.s: no function jade_hash_sha512_amd64_ref in it",

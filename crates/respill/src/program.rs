@@ -35,6 +35,8 @@ pub enum Why {
     Unknown,
     /// Its repetitions do not mean what they seem to mean.
     Repeats,
+    /// It has more bytes than [`Program::LONGEST`].
+    Long,
 }
 
 impl fmt::Display for ProgramError {
@@ -48,6 +50,7 @@ impl fmt::Display for ProgramError {
             Why::Assemble(e) => write!(f, ": {e}"),
             Why::Repeats => f.write_str(": its repetitions could not be written out"),
             Why::Unknown => f.write_str(": the assembler does not know this instruction"),
+            Why::Long => write!(f, ": longer than {} bytes", Program::LONGEST),
             Why::Empty => f.write_str(": there is no instruction in it"),
         }
     }
@@ -154,12 +157,19 @@ pub struct Name {
 }
 
 impl Program {
+    /// The most bytes of a text.
+    pub const LONGEST: u64 = 1 << 28;
+
     /// Reads a text, assembles it and decodes it.
     ///
     /// # Errors
     /// [`ProgramError`].
     pub fn new(file: &str, text: impl Into<String>) -> Result<Program, ProgramError> {
         let fail = |line: Option<usize>, why: Why| ProgramError { file: file.to_owned(), line, why };
+        let text = text.into();
+        if text.len() as u64 > Program::LONGEST {
+            return Err(fail(None, Why::Long));
+        }
         let text = Text::new(text).map_err(|e| fail(Some(e.line()), Why::Text(e)))?;
         let of_assembler = |e| {
             let line = if let AssembleError::Refused { line, .. } = &e { *line } else { None };

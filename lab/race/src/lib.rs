@@ -4,6 +4,7 @@
 pub mod affinity;
 pub mod binaries;
 pub mod clock;
+pub mod files;
 pub mod gate;
 pub mod histogram;
 pub mod history;

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use names::{slug, stem, utc};
 
+use crate::files::read_at_most;
 use crate::gate::GateRow;
 use crate::machine::Machine;
 use crate::overrun::Overruns;
@@ -479,7 +480,7 @@ impl Record {
     /// [`RecordError`].
     pub fn load(path: &Path) -> Result<Self, RecordError> {
         let failed = |source| RecordError::Io { path: path.to_owned(), source };
-        let bytes = fs::read(path).map_err(failed)?;
+        let bytes = fs::File::open(path).and_then(|file| read_at_most(file, gzip::LIMIT)).map_err(failed)?;
         let text = if bytes.starts_with(&gzip::MAGIC) { gzip::unpack(&bytes) } else { utf8(bytes) };
         Self::from_json(&text.map_err(failed)?)
     }

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::files::read_at_most;
+
 /// A study: the folder `studies/<name>` with `study.toml` and `study.md`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Study {
@@ -63,8 +65,15 @@ impl std::error::Error for StudyError {
     }
 }
 
+/// The most bytes of a study's description.
+const LIMIT: u64 = 1 << 20;
+
 fn read(path: &Path) -> Result<String, StudyError> {
-    fs::read_to_string(path).map_err(|source| StudyError::Io { path: path.to_owned(), source })
+    let text = || {
+        let bytes = read_at_most(fs::File::open(path)?, LIMIT)?;
+        String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+    };
+    text().map_err(|source| StudyError::Io { path: path.to_owned(), source })
 }
 
 impl Study {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lanework_race::files::read_at_most;
 use lanework_respill::Program;
 use lanework_respill::case::Case;
 use lanework_spill::of_program;
@@ -90,7 +91,8 @@ fn read(files: &[PathBuf]) -> Result<Vec<(Assembly, Program)>, Failure> {
             return Err(Failure::file(path, "the same file twice for one row")
                 .help("the baseline and each other build are files of their own"));
         }
-        let bytes = fs::read(&place).map_err(|e| Failure::file(path, e).help("name a file of text"))?;
+        let bytes = fs::File::open(&place).and_then(|file| read_at_most(file, Program::LONGEST));
+        let bytes = bytes.map_err(|e| Failure::file(path, e).help("name a file of text"))?;
         seen.push(place);
         let text = String::from_utf8(bytes).map_err(|_| {
             Failure::file(path, "not text: bytes that are not UTF-8").help("name a .s file, not an object")

@@ -10,7 +10,8 @@ use flate2::write::GzEncoder;
 /// What every compressed file begins with.
 pub(super) const MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// The most text that a file may unpack to. Stops a small file that unpacks to a large one.
-const LIMIT: u64 = 64 << 20;
+/// The most characters of a record, compressed or not.
+pub(super) const LIMIT: u64 = 64 << 20;
 
 fn wrong(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
