@@ -50,6 +50,27 @@ pub(crate) struct Options {
     save: bool,
 }
 
+/// The most processor time of an analysis: 5 MB in 10 seconds.
+const MOST_PER_MEGABYTE: f64 = 2.0;
+
+/// Bytes that were analysed, and the processor time.
+#[derive(Debug, Default)]
+struct Speed {
+    bytes: usize,
+    seconds: f64,
+}
+
+impl Speed {
+    fn per_megabyte(&self) -> f64 {
+        self.seconds / (self.bytes as f64 / 1e6).max(1e-6)
+    }
+
+    /// Whether this is enough text to tell, and its analysis takes too long.
+    fn is_slow(&self) -> bool {
+        self.bytes >= 1_000_000 && self.per_megabyte() > MOST_PER_MEGABYTE
+    }
+}
+
 /// The committed table.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Table {
@@ -128,11 +149,23 @@ fn go(options: &Options) -> Result<bool, String> {
     let mut races = options.race.map(Races::new);
     // Rows passed and failed; homes skipped.
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    let mut speed = Speed::default();
     for (subject, by) in rows {
         let begun = Instant::now();
         let build = here.build(&subject, &by)?;
         let mut surveyed = survey(&build.name(), &build.text, &Bank::ALL, build.compiled());
         let wrong = tried(&here, &build, &mut surveyed);
+        let own = Speed { bytes: build.text.len(), seconds: surveyed.seconds.unwrap_or(0.0) };
+        // Only the long run fails for it: nothing else runs beside that.
+        let slow = !options.sample && own.is_slow();
+        if slow {
+            println!(
+                "SLOW {}: its analysis takes {:.2} s a megabyte, and {MOST_PER_MEGABYTE} are the most",
+                build.name(),
+                own.per_megabyte()
+            );
+        }
+        speed = Speed { bytes: speed.bytes + own.bytes, seconds: speed.seconds + own.seconds };
         skipped += surveyed.rewritten.keys().filter(|way| !runs_here(way)).count();
         if let Some(races) = races.as_mut().filter(|_| wrong.is_empty() && !surveyed.rewritten.is_empty()) {
             races.race(&here, &build, &surveyed)?;
@@ -155,7 +188,7 @@ fn go(options: &Options) -> Result<bool, String> {
                 toml(Some(&survey))
             );
         }
-        if wrong.is_empty() && !differs {
+        if wrong.is_empty() && !differs && !slow {
             passed += 1
         } else {
             failed += 1
@@ -181,6 +214,12 @@ fn go(options: &Options) -> Result<bool, String> {
     if let Some(races) = races {
         print!("{}", races.told(options.save)?);
     }
+    println!(
+        "analysed: {:.1} MB in {:.1} s of processor time, {:.2} s a megabyte",
+        speed.bytes as f64 / 1e6,
+        speed.seconds,
+        speed.per_megabyte()
+    );
     println!("{passed} passed, {failed} failed, {skipped} skipped");
     Ok(failed == 0)
 }
@@ -265,6 +304,14 @@ mod tests {
                 None
             }
         }
+    }
+
+    #[test]
+    fn five_megabytes_in_ten_seconds_are_the_most() {
+        let slow = |bytes, seconds| Speed { bytes, seconds }.is_slow();
+        assert!(slow(5_000_000, 10.1) && !slow(5_000_000, 9.9));
+        // What a short file takes is the start of the assembler.
+        assert!(!slow(1000, 1.0));
     }
 
     /// The text with the `n`th load from an MMX register as one from the next register.

@@ -9,7 +9,7 @@ use lanework_race::table::{Style, percent};
 use lanework_respill::analysis::{Analysis, Unit};
 use lanework_respill::flow::Callee;
 use lanework_respill::homes::Bank;
-use lanework_respill::names::place;
+use lanework_respill::names::{counted, place};
 use lanework_respill::plan::{self, Plan, Policy, Stays, Wish, weight};
 use lanework_respill::slots::Class;
 use lanework_study::{Failure, Outcome};
@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::Source;
 use super::args::AnalyseArgs;
-use super::executed::{Dynamic, counted};
+use super::executed::{self, Dynamic};
 use crate::ui::Session;
 
 /// A file.
@@ -95,7 +95,7 @@ struct Fit {
 
 pub(super) fn run(session: &Session, args: &AnalyseArgs) -> Result<Outcome, Failure> {
     let source = Source::load(&args.source)?;
-    let runs = counted(&source, &args.cases)?;
+    let runs = executed::counted(&source, &args.cases)?;
     let file = describe(&source, runs);
     if session.json {
         println!("{}", serde_json::to_string(&file).map_err(Failure::input)?);
@@ -257,12 +257,12 @@ pub(super) fn why_stays(analysis: &Analysis, why: Stays) -> String {
 fn print(session: &Session, file: &File<'_>, all: bool) {
     for function in &file.functions {
         println!(
-            "{} ({}:{}): {} instructions, frame of {} bytes, loops {} deep{}",
+            "{} ({}:{}): {}, frame of {}, loops {} deep{}",
             function.name,
             file.file,
             function.line,
-            function.instructions,
-            function.frame_bytes,
+            counted(function.instructions as u64, "instruction"),
+            counted(function.frame_bytes.unsigned_abs(), "byte"),
             function.loop_depth,
             if function.global { "" } else { ", local to this file" }
         );
@@ -284,7 +284,8 @@ fn print(session: &Session, file: &File<'_>, all: bool) {
             (&file.runs, function.executed, function.executed_slots)
         {
             println!(
-                "  {executed} instructions executed, {slots} of them name a slot ({} of all executed)",
+                "  {} executed, {slots} of them name a slot ({} of all executed)",
+                counted(executed, "instruction"),
                 percent(runs.share(slots))
             );
         }
@@ -303,23 +304,25 @@ fn print(session: &Session, file: &File<'_>, all: bool) {
         if function.slots.is_empty() {
             println!("  no slots: its frame is never accessed");
         } else if hidden > 0 {
-            println!("  {hidden} more cells do not hold spilled values: --all shows them");
+            println!("  without a spilled value: {}, which --all shows", counted(hidden as u64, "cell"));
         }
         println!();
     }
     if let Some(runs) = &file.runs {
         for run in &runs.runs {
             println!(
-                "{}: {} instructions executed here, {} elsewhere",
-                run.function, run.inside, run.outside
+                "{}: {} executed here, {} elsewhere",
+                run.function,
+                counted(run.inside, "instruction"),
+                run.outside
             );
         }
         for part in &runs.shares {
             println!(
-                "  {} slots that are {}: {} executed instructions name them, {} of all; {} where nothing else can touch them",
-                part.share.slots,
-                part.class.map_or_else(|| "of any kind".to_owned(), |c| format!("{c:?}").to_lowercase()),
-                part.share.executed,
+                "  {} of class {}: named by {}, {} of all; {} where nothing else can touch them",
+                counted(part.share.slots as u64, "slot"),
+                part.class.map_or_else(|| "any".to_owned(), |c| format!("{c:?}").to_lowercase()),
+                counted(part.share.executed, "executed instruction"),
                 percent(part.share.share),
                 percent(runs.share(part.share.alone))
             );
@@ -330,8 +333,11 @@ fn print(session: &Session, file: &File<'_>, all: bool) {
             format!(", with {} of their executed accesses", percent(share))
         });
         println!(
-            "{}: {} of {} slots fit{executed}, {} of them possibly touched by something else",
-            fit.home, fit.fit, fit.eligible, fit.suspected
+            "{}: room for {} of {}{executed}, {} of them possibly touched by something else",
+            fit.home,
+            fit.fit,
+            counted(fit.eligible as u64, "slot"),
+            fit.suspected
         );
     }
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use clap::{Args, Subcommand, ValueEnum};
 use lanework_respill::assumption::Assumption;
 use lanework_respill::plan::Policy;
-use lanework_respill::validate::{Obligation, UNDECIDED};
+use lanework_respill::validate::{Obligation, UNDECIDED, UNTESTED};
 use lanework_spill::Homes;
 
 // `respill`.
@@ -48,13 +48,13 @@ pub(crate) enum RespillJob {
 /// What is checked and what is not, for the help.
 fn limits() -> String {
     let checked = Obligation::ALL.map(|obligation| format!("  {}: {}", obligation.name(), obligation.says()));
-    let not = UNDECIDED.map(|what| format!("  {what}"));
+    let not = UNDECIDED.iter().chain(&UNTESTED).map(|what| format!("  {what}"));
     let assumed = Assumption::ALL.map(|one| format!("  {one}: {}", one.says()));
     format!(
-        "Checked, unless --naive asks for unchecked moves:\n{}\nWith a case, results are tested on N inputs.\n\nWhat --assume takes for granted:\n{}\n\nNot decided:\n{}",
+        "Checked, unless --naive asks for unchecked moves:\n{}\nWith a case, results are tested on N inputs.\n\nAssumptions, each named by a verdict that needs it:\n{}\n\nNot decided:\n{}",
         checked.join("\n"),
         assumed.join("\n"),
-        not.join("\n")
+        not.collect::<Vec<_>>().join("\n")
     )
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct SourceArgs {
     #[arg(long = "function", value_name = "NAME")]
     pub(crate) functions: Vec<String>,
     /// Assume what no check decides; the verdict names it. objects: an address made from one object, plus an index, stays in that object,
-    /// as in compiled correct programs.
+    /// as in compiled correct programs. tables, the index of a jump table, is always assumed.
     #[arg(long, value_name = "ASSUMPTION,...", value_delimiter = ',')]
     pub(crate) assume: Vec<Assumption>,
 }

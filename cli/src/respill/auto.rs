@@ -183,7 +183,9 @@ fn told(found: &Found, homes: &BTreeMap<String, String>) -> String {
         out += "all values stay on the stack: no accepted home is faster here\n";
     } else {
         let kinds: BTreeSet<&String> = homes.values().collect();
-        out += &format!("{} slots move, to {} registers: ×{:.4}\n", homes.len(), kinds.len(), found.ratio);
+        let registers = names::counted(kinds.len() as u64, "register");
+        let slots = names::counted(homes.len() as u64, "slot");
+        out += &format!("{slots} moved, to {registers}: ×{:.4}\n", found.ratio);
         for (slot, home) in homes {
             out += &format!("  {slot} in {home}\n");
         }

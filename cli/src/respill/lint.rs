@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lanework_respill::lint::{self, evidence};
 use lanework_respill::load::{Externals, LoadError, Loaded};
+use lanework_respill::names::counted;
 use lanework_study::{Failure, Outcome};
 use serde_json::json;
 
@@ -60,8 +61,8 @@ pub(super) fn run(session: &Session, args: &LintArgs) -> Result<Outcome, Failure
         findings.iter().for_each(|finding| println!("{finding}"));
         shown.iter().for_each(|run| println!("{run}"));
         if clean {
-            let functions = source.units.len();
-            println!("{file}: nothing found in {functions} functions: MMX and x87 do not meet");
+            let functions = counted(source.units.len() as u64, "function");
+            println!("{file}: nothing found in {functions}: MMX and x87 do not meet");
         }
     }
     Ok(Outcome::from_bool(clean))

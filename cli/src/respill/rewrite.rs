@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use lanework_respill::Program;
 use lanework_respill::case::Case;
-use lanework_respill::names::slot as slot_name;
+use lanework_respill::names::{counted, slot as slot_name};
 use lanework_respill::plan::{Plan, Stays};
 use lanework_respill::rewrite::{self, Options};
 use lanework_respill::validate::Report;
@@ -69,22 +69,33 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
             object["report"] = serde_json::to_value(&checked).map_err(Failure::input)?;
         }
         println!("{object}");
-    } else if !to_stdout {
-        match checked {
-            Some(checked) => print!("{}: {checked}", lanework_study::text::shown(path)),
-            None => println!(
-                "{}: {} slots moved, {} instructions changed; nothing checked or tested: `lanework respill validate` does both",
-                lanework_study::text::shown(path),
-                plan.homes.len(),
-                made.changed.len()
-            ),
-        }
-        if !plan.stays.is_empty() {
-            let stay = plan.stays.keys().filter(|(n, _)| source.units.contains(n)).count();
-            println!("{stay} stay: {}", reasons(&source, &plan));
-        }
+        return Ok(Outcome::Yes);
     }
+    let mut said = match checked {
+        Some(checked) => format!("{}: {checked}", target(path)),
+        None => format!(
+            "{}: {} moved, {} changed; nothing checked or tested: `lanework respill validate` does both\n",
+            target(path),
+            counted(plan.homes.len() as u64, "slot"),
+            counted(made.changed.len() as u64, "instruction")
+        ),
+    };
+    if !plan.stays.is_empty() {
+        let stay = plan.stays.keys().filter(|(n, _)| source.units.contains(n)).count();
+        said += &format!("{stay} not moved: {}\n", reasons(&source, &plan));
+    }
+    tell(path, &said);
     Ok(Outcome::Yes)
+}
+
+/// The name of the output in a line about it.
+fn target(path: &Path) -> String {
+    if path == Path::new("-") { "standard output".to_owned() } else { lanework_study::text::shown(path) }
+}
+
+/// Prints lines about the text: on standard error, if the text is on standard output.
+fn tell(path: &Path, said: &str) {
+    if path == Path::new("-") { eprint!("{said}") } else { print!("{said}") }
 }
 
 /// If nothing is known to be faster than the stack, writes the text unchanged.
@@ -93,8 +104,8 @@ fn stays(session: &Session, source: &Source, path: &Path, sink: Sink<'_>) -> Res
     sink.put(program.text.text().as_bytes())?;
     if session.json {
         println!("{}", report(source, &Plan::default(), 0));
-    } else if path != Path::new("-") {
-        println!("{}: all values stay on the stack, as the profile says", lanework_study::text::shown(path));
+    } else {
+        tell(path, &format!("{}: all values stay on the stack, as the profile says\n", target(path)));
     }
     Ok(Outcome::Yes)
 }
@@ -205,7 +216,6 @@ fn checked_in_rounds(
     use super::cases::options;
     use lanework_spill::settle::settle;
     let path = args.output.as_deref().unwrap_or(Path::new("-"));
-    let to_stdout = path == Path::new("-");
     let analysis = &source.analysis;
     if args.no_wipe {
         return Err(checked_is_wiped());
@@ -245,22 +255,29 @@ fn checked_in_rounds(
         let name = |&(n, s): &(usize, usize)| slot_name(analysis, &analysis.units[n], s);
         let dropped = settled.dropped.iter().map(|(key, why)| json!({ "slot": name(key), "why": why }));
         object["taken_back"] = dropped.collect::<Vec<_>>().into();
-        let refused = settled.refused.iter().map(|(bank, why)| json!({ "home": bank.name(), "why": why }));
+        let refused = settled.refused.iter().map(|refused| {
+            let taken: Vec<&str> = refused.taken.iter().map(|bank| bank.name()).collect();
+            json!({ "home": refused.bank.name(), "why": refused.why, "taken": taken })
+        });
         object["homes_refused"] = refused.collect::<Vec<_>>().into();
         println!("{object}");
-    } else if !to_stdout {
-        for (bank, why) in &settled.refused {
-            println!("{bank} is refused, so the next home is tried: {why}");
-        }
-        print!("{}: {}", lanework_study::text::shown(path), settled.report);
-        if !settled.dropped.is_empty() {
-            println!("{} slots had to stay: validation refused to move them", settled.dropped.len());
-        }
-        if cases.is_empty() && !settled.plan.stays.is_empty() {
-            let stay = settled.plan.stays.keys().filter(|(n, _)| source.units.contains(n)).count();
-            println!("{stay} stay: {}", reasons(source, &settled.plan));
-        }
+        return Ok(Outcome::Yes);
     }
+    let mut said = String::new();
+    for refused in &settled.refused {
+        let taken: Vec<&str> = refused.taken.iter().map(|bank| bank.name()).collect();
+        said += &format!("{} is refused, so {} is taken: {}\n", refused.bank, taken.join(", "), refused.why);
+    }
+    said += &format!("{}: {}", target(path), settled.report);
+    if !settled.dropped.is_empty() {
+        let slots = counted(settled.dropped.len() as u64, "slot");
+        said += &format!("{slots} not moved: validation refused it\n");
+    }
+    if cases.is_empty() && !settled.plan.stays.is_empty() {
+        let stay = settled.plan.stays.keys().filter(|(n, _)| source.units.contains(n)).count();
+        said += &format!("{stay} not moved: {}\n", reasons(source, &settled.plan));
+    }
+    tell(path, &said);
     Ok(Outcome::Yes)
 }
 

@@ -69,6 +69,9 @@ fn accepted(session: &Session, rewritten: &Program, report: &Report) -> Result<(
         return Ok(());
     }
     print!("{}: {report}", rewritten.file);
+    if report.slots.is_empty() {
+        return Ok(());
+    }
     println!("how each obligation was checked, with the number of slots:");
     for obligation in Obligation::ALL {
         let mut by: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();

@@ -241,7 +241,7 @@ fn slots_that_are_touched_out_of_sight_stay() {
     );
     let said = text_of(&place.run(&["respill", "validate", "f.s", "--assume", "objects"]));
     assert!(
-        said.contains("proved under objects: 1 slots moved") && said.contains("assumes objects: an address"),
+        said.contains("proved under objects: 1 slot moved") && said.contains("assumes objects: an address"),
         "{said}"
     );
     // A frame whose addresses do not escape.
@@ -257,9 +257,58 @@ fn where_one_home_is_refused_the_next_is_tried() {
     let of = |homes: &str| place.run(&["respill", "rewrite", "f.s", "--home", homes, "-o", "g.s", "--force"]);
     assert_eq!(code(&of("mm")), 1);
     let said = text_of(&of("mm,xmm"));
-    assert!(said.starts_with("mm is refused, so the next home is tried: decoded: "), "{said}");
-    assert!(said.contains("proved: 1 slots moved"), "{said}");
+    assert!(said.starts_with("mm is refused, so xmm is taken: decoded: "), "{said}");
+    assert!(said.contains("proved: 1 slot moved"), "{said}");
     let said =
         json(&place.run(&["respill", "rewrite", "f.s", "--home", "mm,xmm", "-o", "h.s", "--json"]).stdout);
     assert_eq!(said["homes_refused"][0]["home"], "mm", "{said}");
+    // The plan refuses MMX beside x87, before any check.
+    let text = "\t.globl f\nf:\tmovq %rdi, -8(%rsp)\n\tfldz\n\tfstp %st(0)\n\tmovq %rsi, %rdi\n\tmovq -8(%rsp), %rax\n\tret\n";
+    place.put("f.s", text.as_bytes());
+    let said = text_of(&of("mm,xmm"));
+    assert!(
+        said.starts_with("mm is refused, so xmm is taken: mm0 is a register of x87, which is used in line 3"),
+        "{said}"
+    );
+    assert!(said.contains("proved: 1 slot moved"), "{said}");
+    let words = ["respill", "rewrite", "f.s", "--home", "mm,xmm", "-o", "i.s", "--json"];
+    let said = json(&place.run(&words).stdout);
+    assert_eq!(
+        (&said["homes_refused"][0]["home"], &said["homes_refused"][0]["taken"]),
+        (&"mm".into(), &serde_json::json!(["xmm"])),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_verdict_of_an_unbounded_table_names_it() {
+    let text = "\t.globl f\nf:\tmovq %rdi, -8(%rsp)\n\tmovl %esi, %eax\n\tandl $7, %eax\n\tmovq %rsi, %rdi\n\tjmp *.Lt(,%rax,8)\n.La:\tmovq -8(%rsp), %rax\n.Lb:\tret\n\t.section .rodata\n.Lt:\t.quad .La, .Lb\n";
+    let place = Place::new();
+    place.put("f.s", text.as_bytes());
+    let words = ["respill", "rewrite", "f.s", "--json", "-o", "g.s"];
+    let said = json(&place.run(&words).stdout);
+    assert_eq!(
+        (&said["verdict"], &said["report"]["assumes"]),
+        (&"proved under tables".into(), &serde_json::json!(["tables"]))
+    );
+    place.put("f.s", text.replace("andl $7", "andl $1").as_bytes());
+    let said = text_of(&place.run(&["respill", "validate", "f.s"]));
+    assert!(said.contains("proved: 1 slot moved"), "{said}");
+}
+
+#[test]
+fn what_is_not_assembly_is_named() {
+    let place = Place::new();
+    place.put("f.c", b"int f(void) { return g(1, 2); }\n");
+    let output = place.run(&["respill", "analyse", "f.c"]);
+    assert_eq!(code(&output), 2);
+    assert!(
+        stderr(&output).contains("help: this looks like C: `cc -S` writes assembly"),
+        "{}",
+        stderr(&output)
+    );
+    place.put("f.s", b"\t.globl f\nf:\tnop\n\tret\0\n");
+    let output = place.run(&["respill", "analyse", "f.s"]);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("f.s:3: a NUL byte"), "{}", stderr(&output));
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use iced_x86::{EncodingKind, InstructionInfoFactory, Mnemonic, Register};
 
 use crate::assumption::Assumption;
+use crate::bounds;
 use crate::flow::{self, Callee, Exit, Function};
 use crate::frame::{self, Frame, Value};
 use crate::homes::{Bank, Home};
@@ -15,6 +16,7 @@ use crate::places;
 use crate::program::{Gap, Op, Program, Target};
 use crate::registers::{self, Registers};
 use crate::slots::{self, Live, Slot};
+use crate::tables;
 use crate::unwinding;
 
 /// A function with its frame, its slots and its registers.
@@ -92,6 +94,8 @@ pub struct Analysis {
     pub shared: BTreeSet<usize>,
     /// Registers used by code to which no jump of this file leads, each with the first instruction that uses it.
     pub stray: Uses,
+    /// Jumps through a table whose index the analysis does not bound: a rewrite of the file needs [`Assumption::Tables`].
+    pub unbounded: Vec<usize>,
 }
 
 /// The home registers (vectors as zmm) that some instructions use and their first x87 instruction.
@@ -214,6 +218,10 @@ impl Analysis {
         let mut unwinding: BTreeMap<usize, fn(usize) -> Opaque> =
             unwinding::escapes(&program).into_iter().map(|op| (op, Opaque::Unwinding as _)).collect();
         unwinding.extend(tables.map(|op| (op, Opaque::Landing as _)));
+        let labels = tables::tables(&program);
+        let unbounded = functions.iter().zip(&frames);
+        let unbounded = unbounded.flat_map(|(f, (frame, _))| bounds::unbounded(&program, f, frame, &labels));
+        let unbounded = unbounded.collect();
         let by_entry: HashMap<usize, usize> =
             functions.iter().enumerate().map(|(n, f)| (f.entry, n)).collect();
         let mut owners: HashMap<usize, usize> = HashMap::new();
@@ -242,7 +250,7 @@ impl Analysis {
         }
         let stray = Uses::of(&program, (0..program.ops.len()).filter(|op| !owners.contains_key(op)));
         let shared = owners.into_iter().filter(|&(_, owners)| owners > 1).map(|(op, _)| op).collect();
-        Analysis { program, units, stray, shared }
+        Analysis { program, units, stray, shared, unbounded }
     }
 
     /// The unit that begins at an instruction.

@@ -14,17 +14,21 @@ pub enum Assumption {
     /// Code stays within its objects: an address that is made from one object, plus an index, never leaves it. An object of a frame that
     /// is reached this way has its address taken, or is indexed, at its first byte.
     Objects,
+    /// The index of a jump through a table of labels stays inside the table. Always made, as compilers promise it; a verdict names it if
+    /// some jump of the file has an index that the analysis does not bound.
+    Tables,
 }
 
 impl Assumption {
     /// All of them.
-    pub const ALL: [Assumption; 1] = [Assumption::Objects];
+    pub const ALL: [Assumption; 2] = [Assumption::Objects, Assumption::Tables];
 
     /// Its name in options and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Assumption::Objects => "objects",
+            Assumption::Tables => "tables",
         }
     }
 
@@ -35,6 +39,7 @@ impl Assumption {
             Assumption::Objects => {
                 "an address made from one object, plus an index, stays in it; objects of a frame are reached from their first byte on"
             }
+            Assumption::Tables => "the index of a jump through a table of labels stays inside the table",
         }
     }
 }

@@ -21,6 +21,7 @@ use iced_x86::{
 use crate::flow::{Callee, Exit, Function};
 use crate::program::Program;
 
+pub(crate) use branch::negated;
 pub use outline::{Outline, Outlines, Writes};
 pub(crate) use step::GIVEN;
 pub use value::{Address, CALLEE_SAVED, GENERAL, Range, State, Value, Where};

@@ -6,6 +6,7 @@ pub mod analysis;
 pub mod assembler;
 pub mod assumption;
 pub mod auto;
+mod bounds;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod case;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -7,6 +7,12 @@ use crate::analysis::{Analysis, Unit};
 use crate::frame::Address;
 use crate::plan::Plan;
 
+/// A number with its noun, whose plural ends in `s`.
+#[must_use]
+pub fn counted(n: u64, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
 /// The name of an address in a frame: bytes from the stack pointer at the entry, `@LINE+BYTES` from what the
 /// instruction of that line aligned it to, or `@@LINE+BYTES` from where it was before that line.
 #[must_use]

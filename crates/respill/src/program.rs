@@ -109,6 +109,20 @@ impl Gap {
     }
 }
 
+impl Gap {
+    /// Whether two gaps differ at most in the filling at their ends: up to an alignment, it differs in length.
+    pub(crate) fn is_like(&self, other: &Gap) -> bool {
+        let [a, b]: [&[u8]; 2] = [self, other].map(|gap| match gap {
+            Gap::Bytes(bytes) => bytes.as_slice(),
+            Gap::Nothing | Gap::Filling => &[],
+        });
+        let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+        let filled =
+            |at: usize| [a, b].into_iter().all(|bytes| !matches!(Gap::of(&bytes[at..]), Gap::Bytes(_)));
+        a == b || (same.saturating_sub(64)..=same).rev().any(filled)
+    }
+}
+
 /// Whether an instruction has no effect.
 pub(crate) fn is_idle(i: &Instruction) -> bool {
     matches!(i.mnemonic(), Mnemonic::Nop | Mnemonic::Endbr64 | Mnemonic::Endbr32)

@@ -25,6 +25,8 @@ pub(crate) struct Table {
     pub(crate) targets: BTreeSet<usize>,
     /// The statements of its entries.
     pub(crate) statements: BTreeSet<usize>,
+    /// How many there are.
+    pub(crate) entries: usize,
 }
 
 /// The table of an indirect jump.
@@ -37,7 +39,7 @@ pub(crate) enum By {
 }
 
 /// The distance before a jump within which its address is computed.
-const BACK: usize = 24;
+pub(crate) const BACK: usize = 24;
 
 /// The tables of a program, by their labels.
 pub(crate) fn tables(program: &Program) -> HashMap<String, Table> {
@@ -78,11 +80,13 @@ pub(crate) fn tables(program: &Program) -> HashMap<String, Table> {
                     _ => None,
                 };
                 let Some(&op) = label.and_then(|label| labels.get(label)) else { return false };
-                let fresh = || Table { distances, targets: BTreeSet::new(), statements: BTreeSet::new() };
+                let fresh =
+                    || Table { distances, targets: BTreeSet::new(), statements: BTreeSet::new(), entries: 0 };
                 let table = out.entry(name.to_owned()).or_insert_with(fresh);
                 table.distances == distances && {
                     table.targets.insert(op);
                     table.statements.insert(i);
+                    table.entries += 1;
                     true
                 }
             });

@@ -43,6 +43,11 @@ pub enum TextError {
         /// `string` or `comment`.
         what: &'static str,
     },
+    /// A byte of value zero, where the assembler may stop reading.
+    Zero {
+        /// Its line.
+        line: usize,
+    },
     /// A directive of the C preprocessor: the text is not yet assembly.
     Preprocessor {
         /// Its line.
@@ -63,6 +68,7 @@ impl TextError {
     pub const fn line(&self) -> usize {
         match self {
             TextError::Unterminated { line, .. }
+            | TextError::Zero { line }
             | TextError::Preprocessor { line }
             | TextError::Macro { line, .. } => *line,
         }
@@ -73,6 +79,7 @@ impl fmt::Display for TextError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TextError::Unterminated { what, .. } => write!(f, "a {what} that does not end"),
+            TextError::Zero { .. } => f.write_str("a NUL byte"),
             TextError::Preprocessor { .. } => {
                 f.write_str("the C preprocessor has not been run over this text; `cc -E` does")
             }
@@ -108,6 +115,9 @@ impl Text {
     /// The fault, with its line.
     pub fn new(text: impl Into<String>) -> Result<Text, TextError> {
         let text = text.into();
+        if let Some(at) = text.find('\0') {
+            return Err(TextError::Zero { line: text[..at].matches('\n').count() + 1 });
+        }
         let cut = |text: &str| Cutter { text, at: 0, line: 1, out: Vec::new() }.run();
         let fault = match cut(&text) {
             Ok(statements) => return Ok(Text { text, statements, given: None }),

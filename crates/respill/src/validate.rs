@@ -34,13 +34,19 @@ pub use runs::Versions;
 
 use crate::assumption::Assumption;
 use crate::homes::Home;
+use crate::names::counted;
 
-/// Properties of a rewrite that no check decides.
-pub const UNDECIDED: [&str; 5] = [
-    "who touches a tested slot on ways that no case takes",
-    "that an index stays inside the table of a switch",
+/// Properties of a rewrite that no check decides: the premises of every verdict.
+pub const UNDECIDED: [&str; 4] = [
+    "that no code guesses an address of the stack, or reads its own code",
+    "that no unknown index or pointer overwrites a return address or a register kept for a caller",
     "that code outside the file keeps to the System V ABI, and that x87 is empty at calls",
     "signal handlers, longjmp, debuggers and what the kernel writes",
+];
+
+/// What else is undecided where some slot was only tested.
+pub const UNTESTED: [&str; 2] = [
+    "who touches a tested slot on ways that no case takes",
     "inputs that were not run, where a slot was only tested",
 ];
 
@@ -190,8 +196,8 @@ pub struct Report {
     pub runs: Vec<Ran>,
     /// The assumptions that some slot needs.
     pub assumes: BTreeSet<Assumption>,
-    /// The undecided properties: [`UNDECIDED`].
-    pub undecided: [&'static str; UNDECIDED.len()],
+    /// The undecided properties: [`UNDECIDED`], and for a tested rewrite [`UNTESTED`].
+    pub undecided: Vec<&'static str>,
     /// Instructions of the program.
     pub instructions: usize,
     /// Those that were changed.
@@ -226,10 +232,10 @@ impl fmt::Display for Verdict {
             Verdict::Proved => f.write_str("proved"),
             Verdict::ProvedUnder(assumed) => write!(f, "proved under {}", names(assumed)),
             Verdict::Tested { inputs, under, .. } if under.is_empty() => {
-                write!(f, "tested on {inputs} inputs")
+                write!(f, "tested on {}", counted(*inputs, "input"))
             }
             Verdict::Tested { inputs, under, .. } => {
-                write!(f, "tested on {inputs} inputs under {}", names(under))
+                write!(f, "tested on {} under {}", counted(*inputs, "input"), names(under))
             }
         }
     }
@@ -268,34 +274,41 @@ impl fmt::Display for Report {
         let [text, assumed, writers] = self.alone();
         writeln!(
             f,
-            "{}: {} slots moved, {} of {} instructions changed, {} added",
+            "{}: {} moved, {} of {} changed, {} added",
             self.verdict(),
-            self.slots.len(),
+            counted(self.slots.len() as u64, "slot"),
             self.changed,
-            self.instructions,
+            counted(self.instructions as u64, "instruction"),
             self.added
         )?;
         let names: Vec<&str> = Obligation::ALL.into_iter().map(Obligation::name).collect();
         writeln!(f, "  checked: {}", names.join(", "))?;
-        writeln!(
-            f,
-            "  separation: {text} slots by the text, {assumed} by the text under assumptions, {writers} by following every access of the runs"
-        )?;
+        let parts = [
+            (text, "the text"),
+            (assumed, "the text under assumptions"),
+            (writers, "following every access of the runs"),
+        ];
+        let parts = parts.iter().filter(|(n, _)| *n > 0);
+        let parts: Vec<String> =
+            parts.map(|(n, by)| format!("{} by {by}", counted(*n as u64, "slot"))).collect();
+        if !parts.is_empty() {
+            writeln!(f, "  separation: {}", parts.join(", "))?;
+        }
         for one in &self.assumes {
             writeln!(f, "  assumes {one}: {}", one.says())?;
         }
         for ran in &self.runs {
             writeln!(
                 f,
-                "  {}: {} instructions followed in {:.1} s, {} pairs in lockstep on {} inputs in {:.1} s ({:.0} a second); tested on {} inputs in {:.1} s: no difference",
+                "  {}: {} followed in {:.1} s, {} in lockstep on {} in {:.1} s ({:.0} a second); tested on {} in {:.1} s: no difference",
                 ran.function,
-                ran.followed,
+                counted(ran.followed, "instruction"),
                 ran.seconds[0],
-                ran.compared,
-                ran.traced_inputs,
+                counted(ran.compared, "pair"),
+                counted(ran.traced_inputs, "input"),
                 ran.seconds[1],
                 ran.rate(),
-                ran.inputs,
+                counted(ran.inputs, "input"),
                 ran.seconds[2]
             )?;
         }
@@ -342,12 +355,13 @@ impl fmt::Display for Refused {
 impl core::error::Error for Refused {}
 
 /// How each obligation was checked for a slot that is not refused.
-fn means(home: Home, alone: Means) -> BTreeMap<Obligation, Means> {
+fn means(home: Home, alone: Means, ways: Means) -> BTreeMap<Obligation, Means> {
     Obligation::ALL
         .into_iter()
         .map(|obligation| {
             let means = match obligation {
                 Obligation::Alone => alone,
+                Obligation::Ways => ways,
                 Obligation::Neighbours => Means::Abi,
                 Obligation::Float if !matches!(home, Home::Mm(_)) => Means::None,
                 _ => Means::Text,

@@ -144,6 +144,25 @@ fn a_verdict_names_the_assumption_it_needs() {
 }
 
 #[test]
+fn a_verdict_names_the_tables_whose_index_it_does_not_bound() {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/adversarial");
+    let masked = std::fs::read_to_string(place.join("31_jumptable.s")).expect("the function");
+    // Four entries: a wider mask goes beyond them. So may the jump of a function that has no slot.
+    let wide = masked.replace("andl $3,", "andl $7,");
+    let none = "\t.text\n\t.globl g\ng:\tjmp *.Lt(,%rdi,8)\n.Lx:\tret\n\t.section .rodata\n.Lt:\t.quad .Lx\n";
+    let other = format!("{none}{masked}");
+    for (text, want) in [(&masked, "proved"), (&wide, "proved under tables"), (&other, "proved under tables")]
+    {
+        let original = Analysis::new(Program::new("f.s", text.as_str()).expect("a program"));
+        let Ok((1.., made)) = moved(&original, Bank::Xmm) else { panic!("it stays\n{text}") };
+        let other = Program::new("rewritten.s", made).expect("a program");
+        let report = validate(&original, &other, &[], &Options::default()).expect("accepted");
+        assert_eq!(report.verdict().to_string(), want, "{report}");
+        assert_eq!(report.to_string().contains("assumes tables: the index"), want != "proved", "{report}");
+    }
+}
+
+#[test]
 fn what_a_handler_reads_stays() {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/adversarial/own");
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,5 +1,8 @@
 //! Random functions, rewritten for every home: every accepted rewrite is run against its original.
 //!
+//! Of the private slots that some home can take, 9 of 10 must move, and 6 of 10 of all. No home can take a slot without a register: an
+//! instruction that names it has no free one, it lives across a call outside, neighbours refuse every home, or all homes are taken.
+//!
 //! `LANEWORK_GENERATED` is the number of functions, `LANEWORK_SEED` the first seed.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 #![forbid(unsafe_code)]
@@ -75,7 +78,11 @@ fn no_generated_function_is_accepted_and_wrong() {
     println!("{:?}", all.features);
     for (bank, count) in &all.counts {
         let [moved, lack, stay] = count.private();
-        println!("{bank}: of private slots {moved} moved, {lack} without a register, {stay} stay");
+        println!(
+            "{bank}: of private slots {moved} moved, {lack} without a register, {stay} stay: {} % of all, {} % of those with a register",
+            100 * moved / (moved + lack + stay).max(1),
+            100 * moved / (moved + stay).max(1)
+        );
         for (privacy, [moved, lack, stay]) in &count.by {
             println!("    {privacy:?}: {moved} moved, {lack} without a register, {stay} stay");
         }
@@ -89,8 +96,9 @@ fn no_generated_function_is_accepted_and_wrong() {
     assert!(all.refused.is_empty(), "{} refusals of a whole batch", all.refused.len());
     // A few functions may be of any kind.
     for (bank, count) in all.counts.iter().filter(|_| count >= 1000) {
-        let [moved, _, stay] = count.private();
+        let [moved, lack, stay] = count.private();
         assert!(10 * moved >= 9 * (moved + stay), "{bank}: {moved} of {}", moved + stay);
+        assert!(10 * moved >= 6 * (moved + lack + stay), "{bank}: {moved} of {}", moved + lack + stay);
     }
 }
 

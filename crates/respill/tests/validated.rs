@@ -523,8 +523,25 @@ L_g:    movq %rdi, -8(%rsp)
         "callers and callees",
         "tested on 100 inputs",
         "no difference",
-        "not decided: ",
+        "not decided: that no code guesses an address of the stack",
     ] {
         assert!(said.contains(part), "{part}: {said}");
+    }
+    // The limits of runs are those of a tested slot alone.
+    assert!(!said.contains("tested slot"), "{said}");
+}
+
+#[test]
+fn bytes_behind_a_jump_may_be_followed_by_more_filling() {
+    let text = |store: &str, load: &str, bytes: &str| {
+        format!(
+            "\t.globl f\nf:\n\t{store}\n\tmovq %rsi, %rdi\n\tjmp 1f\n\t.byte {bytes}\n\t.p2align 5\n1:\n\t{load}\n\tret\n"
+        )
+    };
+    let original = analysed(&text("movq %rdi, -8(%rsp)", "movq -8(%rsp), %rax", "0xf3, 0xc3"));
+    for (bytes, right) in [("0xf3, 0xc3", true), ("0xf3, 0xc2", false), ("0xc3", false)] {
+        let made = program(&text("movd %rdi, %xmm15", "movd %xmm15, %rax", bytes));
+        let judged = validate(&original, &made, &[], &Options::default());
+        assert_eq!(judged.is_ok(), right, "{bytes}: {judged:?}");
     }
 }

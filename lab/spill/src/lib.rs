@@ -40,8 +40,20 @@ pub fn unit(analysis: &Analysis, name: &str) -> Result<usize, Failure> {
 /// A file that is not a program is bad input; a missing assembler is a different failure.
 #[must_use]
 pub fn of_program(e: &ProgramError) -> Failure {
+    let ends = |ends: &[&str]| {
+        e.file
+            .rsplit_once('.')
+            .is_some_and(|(_, end)| ends.iter().any(|other| end.eq_ignore_ascii_case(other)))
+    };
     match e.why {
         Why::Assemble(AssembleError::Missing { .. }) => Failure::unavailable(e),
+        Why::Long => Failure::input(e),
+        _ if ends(&["c", "cc", "cpp", "cxx", "h"]) => {
+            Failure::input(e).help("this looks like C: `cc -S` writes assembly")
+        }
+        _ if ends(&["rs"]) => {
+            Failure::input(e).help("this looks like Rust: `rustc --emit asm` writes assembly")
+        }
         _ => Failure::input(e),
     }
 }

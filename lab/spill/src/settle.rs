@@ -1,12 +1,14 @@
 //! A rewrite that is checked: slots that a check refuses stay on the stack.
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeSet;
+
 use lanework_cpu::Features;
 use lanework_respill::analysis::Analysis;
 use lanework_respill::case::Case;
 use lanework_respill::homes::Bank;
 use lanework_respill::load::LoadError;
-use lanework_respill::plan::{self, Plan, Wish};
+use lanework_respill::plan::{self, Plan, Stays, Wish};
 use lanework_respill::rewrite;
 use lanework_respill::validate::{self, Options, Report};
 use lanework_study::Failure;
@@ -25,8 +27,41 @@ pub struct Checked {
     pub report: Report,
     /// Slots that had to stay, with the reason's name.
     pub dropped: Vec<((usize, usize), &'static str)>,
-    /// Kinds of homes that were refused before the next one was tried, with the first reason.
-    pub refused: Vec<(Bank, String)>,
+    /// Kinds of homes that were refused before others were taken.
+    pub refused: Vec<RefusedHome>,
+}
+
+/// A kind of home that was asked for and refused.
+pub struct RefusedHome {
+    /// The kind.
+    pub bank: Bank,
+    /// The first reason.
+    pub why: String,
+    /// The kinds that were taken.
+    pub taken: BTreeSet<Bank>,
+}
+
+/// Kinds of homes that a caller or a callee refuses to slots which then get one of a later kind.
+fn passed_over(analysis: &Analysis, wish: &Wish, plan: &Plan) -> Vec<RefusedHome> {
+    let mut out = Vec::new();
+    for (n, &(bank, _)) in wish.banks.iter().enumerate() {
+        let later: BTreeSet<Bank> = wish.banks[n + 1..].iter().map(|&(bank, _)| bank).collect();
+        if later.is_empty() {
+            break;
+        }
+        let alone = plan::plan(analysis, &Wish { banks: vec![(bank, None)], ..wish.clone() });
+        let refused = plan.homes.iter().filter_map(|(key, home)| match alone.stays.get(key) {
+            Some(Stays::Refused(why)) if later.contains(&home.bank()) => Some((why, home.bank())),
+            _ => None,
+        });
+        let (mut first, mut taken) = (None, BTreeSet::new());
+        for (why, bank) in refused {
+            first.get_or_insert(why);
+            taken.insert(bank);
+        }
+        out.extend(first.map(|why| RefusedHome { bank, why: why.says(analysis), taken }));
+    }
+    out
 }
 
 /// The most times that a plan is changed and checked again.
@@ -92,13 +127,18 @@ pub fn settle(
         let program = analysis.program.again(&name, &*made.text).map_err(|e| of_program(&e))?;
         match validate::validate(analysis, &program, cases, if whole { options } else { &quick }) {
             Ok(report) if whole => {
+                let taken: BTreeSet<Bank> = plan.homes.values().map(|home| home.bank()).collect();
+                let by_check = refused_homes.into_iter();
+                let mut refused_homes: Vec<RefusedHome> =
+                    by_check.map(|(bank, why)| RefusedHome { bank, why, taken: taken.clone() }).collect();
+                refused_homes.extend(passed_over(analysis, &wish, &plan));
                 return Ok(Some(Checked {
-                    plan,
                     text: made.text,
                     changed: made.changed.len(),
                     report,
                     dropped,
                     refused: refused_homes,
+                    plan,
                 }));
             }
             Ok(_) => whole = true,

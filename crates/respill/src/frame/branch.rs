@@ -87,7 +87,7 @@ pub(super) fn refined(
     Some(out)
 }
 
-const fn negated(code: ConditionCode) -> ConditionCode {
+pub(crate) const fn negated(code: ConditionCode) -> ConditionCode {
     use ConditionCode::{None, a, ae, b, be, e, g, ge, l, le, ne};
     match code {
         e => ne,

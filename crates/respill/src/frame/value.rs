@@ -187,6 +187,11 @@ impl Value {
         }
     }
 
+    /// Whether it is a number from zero to before a limit.
+    pub(crate) fn is_below(self, limit: u64) -> bool {
+        self.bounds().is_some_and(|(low, high)| low >= 0 && (high as u64) < limit)
+    }
+
     /// What holds on both of two paths: see [`Range::join`] for the limits.
     pub(super) fn join(self, other: Value, limits: Option<&[i64]>) -> Value {
         let last = limits.is_some_and(<[i64]>::is_empty);

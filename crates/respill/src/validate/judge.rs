@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use core::fmt;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use lanework_trace::Unavailable;
@@ -13,8 +14,9 @@ use super::reason::{Reason, SlotName};
 use super::relation::relation;
 use super::runs::{Runs, Versions};
 use super::writers::{self, Writers};
-use super::{Means, MovedSlot, Ran, Refused, Report, UNDECIDED, lockstep, means};
+use super::{Means, MovedSlot, Obligation, Ran, Refused, Report, UNDECIDED, UNTESTED, lockstep, means};
 use crate::analysis::Analysis;
+use crate::assumption::Assumption;
 use crate::case::Case;
 use crate::homes::Home;
 use crate::lint::{self, Fault};
@@ -146,7 +148,11 @@ pub fn validate(
     if !reasons.is_empty() {
         return Err(refuse(reasons, runs));
     }
-    let slots = edits
+    let moved = edits.homes.keys().map(|key| &original.units[key.0].slots[key.1]);
+    let mut assumes: BTreeSet<Assumption> = moved.flat_map(|slot| slot.assumes.iter().copied()).collect();
+    let tables = !edits.homes.is_empty() && !original.unbounded.is_empty();
+    assumes.extend(tables.then_some(Assumption::Tables));
+    let slots: Vec<MovedSlot> = edits
         .homes
         .iter()
         .map(|(key, &home)| {
@@ -166,16 +172,18 @@ pub fn validate(
                         (false, false) => Means::Assumed,
                         (false, true) => Means::Text,
                     },
+                    if tables { Means::Assumed } else { Means::Text },
                 ),
             }
         })
         .collect();
-    let moved = edits.homes.keys().map(|key| &original.units[key.0].slots[key.1]);
+    let tested = slots.iter().any(|slot| slot.means[&Obligation::Alone] == Means::Writers);
+    let limits = UNDECIDED.iter().chain(UNTESTED.iter().filter(|_| tested));
     Ok(Report {
+        undecided: limits.copied().collect(),
         slots,
         runs,
-        assumes: moved.flat_map(|slot| slot.assumes.iter().copied()).collect(),
-        undecided: UNDECIDED,
+        assumes,
         instructions: pairs.of.len(),
         changed: pairs.changed.len(),
         added: pairs.back.iter().filter(|back| back.is_none()).count(),

@@ -12,7 +12,7 @@ use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use super::reason::{Place, Reason};
 use crate::assembler::Reference;
 use crate::places::{by_name, distance, distances, into_code};
-use crate::program::{Gap, Op, Program, Target};
+use crate::program::{Op, Program, Target};
 use crate::text::{Kind, Text};
 
 /// The correspondence of two versions.
@@ -225,10 +225,7 @@ pub fn pairs(original: &Program, other: &Program) -> Result<Pairs, Box<Reason>> 
         if !decoded || !referred(original, other, o, &out) {
             return Err(Box::new(Reason::Decoded(Place::of(other, r))));
         }
-        // Filling up to an alignment differs in length.
-        if let (Gap::Bytes(_), _) | (_, Gap::Bytes(_)) = (&original.ops[o].after, &other.ops[r].after)
-            && original.ops[o].after != other.ops[r].after
-        {
+        if !original.ops[o].after.is_like(&other.ops[r].after) {
             return Err(Box::new(Reason::Decoded(Place::of(other, r))));
         }
     }

@@ -144,15 +144,13 @@ pub(crate) fn function(seed: u64, indirect: bool, here: Features) -> Generated {
     }
     let mut out =
         Generated { name: name.clone(), text: String::new(), slots: Vec::new(), features: BTreeSet::new() };
-    let mut helpers = Vec::new();
+    let (mut helpers, mut made): (Vec<String>, Vec<Generated>) = Default::default();
     let wanted = [Trait::LocalCalls, Trait::TailCall, Trait::HalfTail, Trait::CallBack, Trait::Indirect];
     if traits.iter().any(|one| wanted.contains(one)) {
         for n in 0..1 + random.below(2) {
             let helper = format!("{name}_h{n}");
             let mut few: Vec<Trait> = Vec::new();
-            if random.one_in(2) {
-                out.text.push_str(&format!("\t.type\t{helper},@function\n"));
-            }
+            let typed = random.one_in(2);
             for (one, times) in
                 [(Trait::Vectors, 6), (Trait::Bounded, 5), (Trait::Pushes, 6), (Trait::Memset, 24)]
             {
@@ -164,9 +162,12 @@ pub(crate) fn function(seed: u64, indirect: bool, here: Features) -> Generated {
                 few.push(Trait::LocalCalls);
             }
             let below = helpers.clone();
-            let made = Maker::new(&mut random, here, &helper, few, below, true).make();
+            let mut one = Maker::new(&mut random, here, &helper, few, below, true).make();
+            if typed {
+                one.text.insert_str(0, &format!("\t.type\t{helper},@function\n"));
+            }
             helpers.push(helper);
-            out.add(made);
+            made.push(one);
         }
     }
     if traits.contains(&Trait::Recursion) {
@@ -178,6 +179,14 @@ pub(crate) fn function(seed: u64, indirect: bool, here: Features) -> Generated {
         ));
     }
     let main = Maker::new(&mut random, here, &name, traits, helpers, false).make();
+    // A compiler leaves out what nothing calls. Code to which no jump leads would count for every function of the file.
+    let mut kept: Vec<Generated> = Vec::new();
+    for one in made.into_iter().rev() {
+        if main.text.contains(&one.name) || kept.iter().any(|other| other.text.contains(&one.name)) {
+            kept.push(one);
+        }
+    }
+    kept.into_iter().rev().for_each(|one| out.add(one));
     out.add(main);
     out
 }

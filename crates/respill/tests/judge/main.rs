@@ -109,8 +109,11 @@ fn corpus() -> Vec<(String, String, BTreeSet<Assumption>)> {
 /// Rewrites that the first judge accepts by what it knows of several functions: the function, the home, and why this judge, which sees one
 /// at a time, refuses them.
 const BEYOND: [(&str, &str, &str); 3] = [
+    // Every function begins with the entry's stack pointer here. A part begins with that of the jump, which only its owner's frame gives.
     ("parted", "", "a part of a function, which has no frame by itself"),
+    // MMX must be free here where a function goes on in another. The first judge follows it to the `emms` there.
     ("shared_middle", "mm", "MMX in use on the way to another function of the file"),
+    // A constant must be the same number here. The first judge finds that both lead to the same instruction.
     ("constant_beyond", "xmm32", "a place in code as a constant"),
 ];
 
@@ -128,6 +131,7 @@ fn the_judges_agree_on_the_corpus() {
                 if let Some((_, _, why)) = BEYOND.iter().find(|one| one.0 == name && home.starts_with(one.1))
                 {
                     assert!(!judged.different.is_empty(), "{judged}");
+                    println!("{name} {home}, {why}: {judged}");
                     judged.different.clear();
                     judged.unsupported.insert((*why).to_owned(), 1);
                 }

@@ -358,10 +358,18 @@ impl<'a> Maker<'a> {
         for n in self.full() {
             if self.random.below(4) > 0 {
                 let slot = self.cell(n);
-                if self.cells[n].kind == Kind::Slot(4) {
-                    self.say(format!("addl\t{slot}, %eax"));
+                let (suffix, rax, rcx) = if self.cells[n].kind == Kind::Slot(4) {
+                    ("l", "eax", "ecx")
                 } else {
-                    self.say(format!("addq\t{slot}, %rax"));
+                    ("q", "rax", "rcx")
+                };
+                // Where the file may rely on every register at the end, none is free, unless a compiler writes one there.
+                let relied = self.helper || self.has(Trait::TailCall) || self.has(Trait::HalfTail);
+                if relied && !self.random.one_in(4) {
+                    self.say(format!("mov{suffix}\t{slot}, %{rcx}"));
+                    self.say(format!("add{suffix}\t%{rcx}, %{rax}"));
+                } else {
+                    self.say(format!("add{suffix}\t{slot}, %{rax}"));
                 }
                 self.say("imulq\t$31, %rax, %rax");
             }

@@ -12,6 +12,7 @@ impl Maker<'_> {
         if self.random.one_in(8) {
             let by = self.small();
             self.say(format!("mov{suffix}\t${by}, {to}"));
+            self.spare(from);
         } else {
             self.say(format!("mov{suffix}\t%{register}, {to}"));
         }
@@ -25,6 +26,7 @@ impl Maker<'_> {
         let from = self.cell(n);
         if suffix == "l" && self.random.one_in(4) {
             self.say(format!("movslq\t{from}, %{}", R64[to]));
+            self.spare(to);
         } else {
             self.say(format!("mov{suffix}\t{from}, %{register}"));
         }
@@ -68,6 +70,7 @@ impl Maker<'_> {
                 let (register, suffix) = self.sized(n, a);
                 let with = self.cell(n);
                 self.say(format!("cmp{suffix}\t%{register}, {with}"));
+                self.spare(a);
             }
             _ => {
                 let by = self.random.below(16);
@@ -103,6 +106,15 @@ impl Maker<'_> {
             }
         };
         self.say(line);
+        self.spare(r);
+    }
+
+    /// Gives some other register a new value, so that it was free before: compilers seldom keep a value in every register. The flags stay.
+    fn spare(&mut self, not: usize) {
+        if !self.random.one_in(16) {
+            let (r, at) = (self.besides(&[not]), 8 * self.random.below(64));
+            self.say(format!("movq\tg_buf+{at}(%rip), %{}", R64[r]));
+        }
     }
 
     /// An addition with carry over slots: flags live across.
@@ -119,6 +131,7 @@ impl Maker<'_> {
                 1 => self.say(format!("adc{suffix}\t%{register}, {slot}")),
                 _ => self.say(format!("adc{suffix}\t{slot}, %{register}")),
             }
+            self.spare(b);
         }
         self.say(format!("adcq\t$0, %{}", R64[a]));
     }
@@ -223,6 +236,9 @@ impl Maker<'_> {
             self.say(format!("decl\t%{}", R32[r]));
             self.say(format!("jne\t{again}"));
             self.reserved.pop();
+            // A compiler knows that the counter is zero now, and tests it no more.
+            let from = self.besides(&[r]);
+            self.say(format!("movq\t%{}, %{}", R64[from], R64[r]));
         } else {
             // Without a register that stays, only a straight body.
             let r = self.register();
@@ -247,6 +263,9 @@ impl Maker<'_> {
             self.say(format!("decl\t%{}", R32[r]));
             self.say(format!("jne\t{again}"));
             self.reserved.pop();
+            // A compiler knows that the counter is zero now, and tests it no more.
+            let from = self.besides(&[r]);
+            self.say(format!("movq\t%{}, %{}", R64[from], R64[r]));
         }
     }
 
