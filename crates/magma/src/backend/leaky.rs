@@ -18,8 +18,8 @@ mod table;
 /// The tiers whose plants memcheck finds.
 pub(crate) const UNDER_VALGRIND: [&str; 2] = ["portable", "avx2"];
 
-/// The tier whose plants single steps find: valgrind cannot run it.
-pub(crate) const UNDER_SINGLE_STEPS: [&str; 1] = ["avx512"];
+/// The tiers whose plants single steps find: valgrind cannot run them.
+pub(crate) const UNDER_SINGLE_STEPS: [&str; 2] = ["avx2-gfni", "avx512"];
 
 /// All kernels, by the names of the operations that use them.
 pub(crate) const KERNELS: [&str; 7] =
@@ -128,6 +128,9 @@ planted!(portable_loop, portable::KERNELS, loop_over_bits, #[target_feature(enab
 planted!(avx2_branch, avx2::KERNELS, branch_on_lanes, #[target_feature(enable = "avx2")]);
 planted!(avx2_load, avx2::KERNELS, load_by_lanes, #[target_feature(enable = "avx2")]);
 planted!(avx2_loop, avx2::KERNELS, loop_over_lanes, #[target_feature(enable = "avx2")]);
+planted!(gfni_branch, avx2::KERNELS_GFNI, branch_on_lanes, #[target_feature(enable = "avx2")]);
+planted!(gfni_load, avx2::KERNELS_GFNI, load_by_lanes, #[target_feature(enable = "avx2")]);
+planted!(gfni_loop, avx2::KERNELS_GFNI, loop_over_lanes, #[target_feature(enable = "avx2")]);
 planted!(avx512_branch, avx512::KERNELS, branch_wide, #[target_feature(enable = "avx2")]);
 planted!(avx512_load, avx512::KERNELS, load_wide, #[target_feature(enable = "avx2")]);
 planted!(avx512_loop, avx512::KERNELS, loop_wide, #[target_feature(enable = "avx2")]);
@@ -166,6 +169,11 @@ pub(crate) fn of(tier: &'static str) -> Vec<Plant> {
             ("branch_on_lanes", BRANCH, avx2_branch::plant),
             ("load_by_lanes", ADDRESS, avx2_load::plant),
             ("loop_over_lanes", BRANCH, avx2_loop::plant),
+        ],
+        "avx2-gfni" => [
+            ("branch_on_lanes", BRANCH, gfni_branch::plant),
+            ("load_by_lanes", ADDRESS, gfni_load::plant),
+            ("loop_over_lanes", BRANCH, gfni_loop::plant),
         ],
         "avx512" => [
             ("branch_on_mask", BRANCH, avx512_branch::plant),

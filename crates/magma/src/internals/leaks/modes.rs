@@ -63,7 +63,8 @@ pub(super) fn threads(engine: Engine) {
     let keys = |bytes| (Magma::with(bytes, engine), Gost28147::with(bytes, Sbox::Z, engine));
     let ((magma, gost), (open_magma, open_gost)) = (keys(&hidden), keys(&open));
     let iv = numbers.array::<8>();
-    let message = numbers.bytes(20_000);
+    // Three pieces for two threads.
+    let message = numbers.bytes(200_000);
     type Run = fn(&Magma, &Gost28147, &[u8], Threads<'_>, &mut [u8]) -> Result<(), Error>;
     let runs: [(&str, Run); 5] = [
         ("CTR", |m, _, iv, t, d| Ctr::with_key(m, &iv[..4])?.apply_with(t, d)),

@@ -1,5 +1,5 @@
 //! Backends with planted leaks: every kernel that sees secrets, leaking by a branch and by an address, in every tier
-//! that valgrind can run, and in `avx512`.
+//! that valgrind can run, and in those with kernels of their own that it cannot.
 #![forbid(unsafe_code)]
 
 use lanework_leakage::plants::{
@@ -7,7 +7,7 @@ use lanework_leakage::plants::{
 };
 
 use crate::backend::operands::{ExpandSecret, Finish, Keygen, Sign, Solve};
-use crate::backend::{Engine, Expand, Kernels, SetKernels, altered, avx2, avx512, portable};
+use crate::backend::{Engine, Expand, Kernels, SetKernels, altered, avx2, avx2_gfni, avx512, portable};
 use crate::params::{Params, Round, Set};
 use crate::sys::{Block, bytes};
 
@@ -121,7 +121,8 @@ planted!(portable_branch, portable::KERNELS, branch_on_byte);
 planted!(portable_load, portable::KERNELS, load_by_byte);
 planted!(avx2_branch, avx2::KERNELS, branch_on_lanes, #[target_feature(enable = "avx2")]);
 planted!(avx2_load, avx2::KERNELS, load_by_lanes, #[target_feature(enable = "avx2")]);
-
+planted!(gfni_branch, avx2_gfni::KERNELS, branch_on_lanes, #[target_feature(enable = "avx2")]);
+planted!(gfni_load, avx2_gfni::KERNELS, load_by_lanes, #[target_feature(enable = "avx2")]);
 planted!(avx512_branch, avx512::KERNELS, branch_wide);
 planted!(avx512_load, avx512::KERNELS, load_wide);
 
@@ -129,7 +130,7 @@ planted!(avx512_load, avx512::KERNELS, load_wide);
 type Planting = fn(&str) -> &'static Kernels;
 
 /// The backends whose kernels have plants.
-pub(super) const TIERS: [&str; 3] = ["portable", "avx2", "avx512"];
+pub(super) const TIERS: [&str; 4] = ["portable", "avx2", "avx2-gfni", "avx512"];
 
 /// Every plant in the kernels of this name; none for rows that are not among [`TIERS`].
 pub(super) fn of(tier: &'static str) -> Vec<Plant> {
@@ -140,6 +141,9 @@ pub(super) fn of(tier: &'static str) -> Vec<Plant> {
         ],
         "avx2" => {
             [("branch_on_lanes", BRANCH, avx2_branch::plant), ("load_by_lanes", ADDRESS, avx2_load::plant)]
+        }
+        "avx2-gfni" => {
+            [("branch_on_lanes", BRANCH, gfni_branch::plant), ("load_by_lanes", ADDRESS, gfni_load::plant)]
         }
         "avx512" => {
             [("branch_on_mask", BRANCH, avx512_branch::plant), ("gather_wide", ADDRESS, avx512_load::plant)]
