@@ -1,8 +1,10 @@
 //! What the figures say: an overview, why it is so here, and what the controls say of small effects.
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use lanework_race::record::Record;
+use lanework_race::table::times;
 use lanework_race::verdict::Verdict;
 use lanework_spill::finding::Finding;
 use lanework_study::Spill;
@@ -40,6 +42,32 @@ pub(super) fn told(measured: &Measured, timed: bool) -> Vec<String> {
     out.extend(own(&measured.rows));
     out.extend(ours(&measured.rows));
     out
+}
+
+/// Where a home beats the stack in whole programs, by the newest record of `cargo xtask real-code --race`.
+pub(super) fn whole_programs(record: Option<&Record>) -> String {
+    let Some(record) = record else {
+        return "Whole programs: no record of `cargo xtask real-code --race` is here.".to_owned();
+    };
+    let rows = &record.results;
+    let programs: BTreeSet<&str> = rows.iter().map(|row| row.subject.as_str()).collect();
+    let faster: Vec<String> = rows
+        .iter()
+        .filter(|row| row.verdict == Verdict::Faster)
+        .map(|row| {
+            let program = row.subject.trim_start_matches("real-code/");
+            format!("{program} in {} ({})", row.variant, times(row.ratio))
+        })
+        .collect();
+    let place = if faster.is_empty() { "nowhere".to_owned() } else { faster.join(", ") };
+    format!(
+        "In {} programs that nobody here wrote, raced whole with {} rewrites on {} ({}), a home beats the stack by more than the noise \
+         floor: {place}.",
+        programs.len(),
+        rows.len(),
+        record.machine.cpu,
+        record.date.get(..10).unwrap_or("undated"),
+    )
 }
 
 /// How often each verdict occurs.
@@ -365,6 +393,21 @@ pub(super) mod tests {
         assert!(said[0].contains("faster: f in own"), "{said:?}");
         let said = ours(&[kernel(row(-0.05, Verdict::Faster, Verdict::Same))]);
         assert!(said[0].contains("nothing to choose"), "{said:?}");
+    }
+
+    #[test]
+    fn whole_programs_are_told_of_by_their_record() {
+        assert!(whole_programs(None).starts_with("Whole programs: no record"));
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../records");
+        let all = lanework_race::history::load_all(&root).expect("records").entries;
+        let mut record = all.into_iter().find(|e| e.record.study == "real-code").expect("one is kept").record;
+        record.results.iter_mut().for_each(|row| row.verdict = Verdict::Same);
+        assert!(whole_programs(Some(&record)).ends_with("noise floor: nowhere."));
+        let row = &mut record.results[7];
+        row.verdict = Verdict::Faster;
+        let place = format!("{} in {} (", row.subject.trim_start_matches("real-code/"), row.variant);
+        let told = whole_programs(Some(&record));
+        assert!(told.contains(&place) && !told.contains("nowhere"), "{told}");
     }
 
     #[test]
