@@ -97,7 +97,7 @@ pub(super) struct Checks {
     pub(super) by_runs: usize,
     /// Slots that the judge refused to move.
     pub(super) taken_back: usize,
-    /// Whether the text proves it for all inputs; else runs show a part.
+    /// Whether the text proves it for all inputs, at most under `tables`; else runs show a part.
     pub(super) proved: bool,
     /// Pairs of instructions compared, and inputs.
     pub(super) compared: u64,
@@ -106,13 +106,13 @@ pub(super) struct Checks {
 
 impl Checks {
     fn of(checked: &Checked) -> Checks {
-        // Nothing is assumed here.
+        // `objects` is not assumed here.
         let [by_text, _, by_runs] = checked.report.alone();
         Checks {
             by_text,
             by_runs,
             taken_back: checked.dropped.len(),
-            proved: checked.report.verdict() == Verdict::Proved,
+            proved: !matches!(checked.report.verdict(), Verdict::Tested { .. }),
             compared: checked.report.runs.iter().map(|ran| ran.compared).sum(),
             inputs: checked.report.runs.iter().map(|ran| ran.inputs).sum(),
         }
