@@ -51,7 +51,7 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
         if devices.is_empty() {
             continue;
         }
-        let emulated = matches!(context.device, lanework_suite::device::DeviceChoice::Emulated(_));
+        let emulated = context.device.is_hosted();
         match device::choose(context.device.name(), emulated, &devices, &rows) {
             Some(choice) => profile.devices.entry(*job).or_default().keep(choice),
             None => {

@@ -103,6 +103,19 @@ fn without_a_device_the_study_says_so_and_runs_the_rest() {
     assert!(!text.contains("PAYS"), "{text}");
 }
 
+#[test]
+fn the_shipped_ptx_is_checked_on_this_cpu() {
+    let place = Place::new();
+    let output = place.run(&["--json", "--device", "ptx", "check", "mayo/round3/mayo2", "--quick"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let rows = json(&output.stdout)["results"].clone();
+    let rows: Vec<_> = rows.as_array().expect("rows").iter().filter(|r| r["backend"] == "ptx").collect();
+    // Known answers, agreement, and agreement in each of the three other forms.
+    assert_eq!(rows.len(), 5, "{rows:?}");
+    let right = |r: &serde_json::Value| r["failed"] == 0 && r["passed"].as_u64().is_some_and(|n| n > 0);
+    assert!(rows.iter().all(|r| right(r)), "{rows:?}");
+}
+
 #[cfg(feature = "emulated")]
 mod emulated {
     use super::*;

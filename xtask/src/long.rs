@@ -98,6 +98,11 @@ fn steps(root: &Path) -> Result<Vec<Step>, String> {
         "batches",
         "LANEWORK_BATCHES=all cargo test --release -p lanework-mayo-cuda --features emulated --lib odd_batch_sizes",
     ));
+    // All published answers by the PTX which ships, executed on the CPU.
+    all.push(step(
+        "ptx",
+        "LANEWORK_PTX=all cargo test --release -p lanework-mayo-cuda --features emulated,ptx --lib shipped",
+    ));
     // Ours against other people's libraries, which `.ci/long` builds.
     all.push(step("peers", ".ci/peers"));
     all.push(step("removal", "cargo xtask removal"));

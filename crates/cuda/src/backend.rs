@@ -1,4 +1,4 @@
-//! The contract of a device, for the CUDA driver and the emulation.
+//! The contract of a device, for the CUDA driver, the emulation, and PTX executed here.
 //!
 //! Addresses, streams, events, programs and functions are numbers of their own machine. Methods take only numbers that
 //! the same machine returned and has not released; the types of `memory`, `stream` and `module` guarantee it.
@@ -6,9 +6,13 @@
 pub(crate) mod driver;
 #[cfg(feature = "emulated")]
 pub(crate) mod emulated;
+#[cfg(any(feature = "emulated", feature = "ptx"))]
+pub(crate) mod hosted;
 mod launch;
 pub(crate) mod nvml;
 pub(crate) mod plain;
+#[cfg(feature = "ptx")]
+pub(crate) mod ptx;
 pub(crate) mod selftest;
 pub(crate) mod transfer;
 

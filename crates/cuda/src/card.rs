@@ -26,9 +26,24 @@ pub struct Card {
     pub place: (u32, u32, u32),
     /// The CUDA version that the driver offers, as major and minor.
     pub driver: (u32, u32),
-    /// Whether this is the emulation, whose times mean nothing.
+    /// Whether this CPU computes for it, so that its times mean nothing.
     pub emulated: bool,
 }
+
+impl Card {
+    /// What executes its kernels: `cuda`, `emulated` or `ptx`.
+    #[must_use]
+    pub fn backend(&self) -> &'static str {
+        match (self.emulated, self.name == PTX) {
+            (false, _) => "cuda",
+            (true, false) => "emulated",
+            (true, true) => "ptx",
+        }
+    }
+}
+
+/// The name of a device that executes PTX on this CPU.
+pub(crate) const PTX: &str = "PTX executed on this CPU";
 
 impl fmt::Display for Card {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -71,6 +71,14 @@ impl Device {
         (Device::of(machine), control)
     }
 
+    /// A device that executes the PTX of programs as they ship, on this CPU, and the control of its faults.
+    #[cfg(feature = "ptx")]
+    #[must_use]
+    pub fn ptx(how: crate::Emulation) -> (Device, crate::Control) {
+        let (machine, control) = crate::backend::ptx::open(how);
+        (Device::of(machine), control)
+    }
+
     fn of(machine: Arc<dyn Machine>) -> Device {
         Device { machine, modules: Arc::default(), leaves: false }
     }

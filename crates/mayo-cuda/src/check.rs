@@ -30,8 +30,8 @@ pub const ALONE: Options = Options {
 const SIZES: [usize; 8] = [0, 1, 31, 32, 33, 131, 132, 133];
 
 fn new_row(what: &str, gpu: &Gpu, params: &Params) -> Row {
-    let name = if gpu.device().card().emulated { "emulated" } else { "cuda" };
-    Row::new(format!("{what}, {}, device {}", params.name(), gpu.device().card().ordinal), name)
+    let card = gpu.device().card();
+    Row::new(format!("{what}, {}, device {}", params.name(), card.ordinal), card.backend())
 }
 
 /// The device's other modes, each with its name: the places where matrices are expanded, and the instructions of

@@ -13,6 +13,8 @@ mod operations;
 mod pace;
 mod residue;
 mod ring;
+#[cfg(all(test, feature = "ptx"))]
+mod shipped;
 #[cfg(all(test, feature = "emulated"))]
 mod tests;
 mod threads;

@@ -30,9 +30,8 @@ const GIVEN: usize = 2;
 #[must_use]
 pub fn secrets_left(device: Device, cpu: Engine, params: &'static Params) -> Row {
     let card = device.card();
-    let name = if card.emulated { "emulated" } else { "cuda" };
     let what = format!("secrets left in freed memory, {}, device {}", params.name(), card.ordinal);
-    let mut row = Row::new(what, name);
+    let mut row = Row::new(what, card.backend());
     let reopener = device.reopener();
     drop(device);
     let mut unshown = Vec::new();

@@ -2,12 +2,12 @@
 #![forbid(unsafe_code)]
 
 mod bits;
-mod every_set;
+pub(crate) mod every_set;
 mod fused;
 mod lanes;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod secrecy;
-mod threads;
+pub(crate) mod threads;
 mod verdicts;
 
 use lanework_cuda::{Control, Device, Emulation, Order};
@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Everything on the device, in chunks that no batch size below is a multiple of.
-const OPTIONS: Options = Options {
+pub(crate) const OPTIONS: Options = Options {
     chunk: 40,
     streams: 3,
     ring: Ring::Operations(17),
@@ -36,7 +36,11 @@ const OPTIONS: Options = Options {
 };
 
 fn gpu(how: Emulation, options: Options) -> (Gpu, Control) {
-    let (device, control) = Device::emulated(how);
+    on(Device::emulated(how), options)
+}
+
+/// The same on a device that is there.
+pub(crate) fn on((device, control): (Device, Control), options: Options) -> (Gpu, Control) {
     (Gpu::of(device, Engine::best(), options).unwrap(), control)
 }
 
@@ -117,7 +121,7 @@ known_answers!(
 );
 
 /// Keys, signatures by compact and by expanded keys, one and many, and verdicts on some that are corrupted.
-fn agrees(gpu: &Gpu, params: &'static Params, count: usize) {
+pub(crate) fn agrees(gpu: &Gpu, params: &'static Params, count: usize) {
     let what = format!("{}, {count} operations", params.name());
     let batch = Batch::new(params, count);
     let (public, tally) = gpu.keygen(&batch.keys).unwrap();

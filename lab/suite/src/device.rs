@@ -9,6 +9,8 @@ use lanework_cuda::Device;
 
 /// CUDA's name in tables; it can be forced and required like a backend.
 pub const CUDA: &str = "cuda";
+/// The name of a device that executes the PTX which ships.
+const PTX: &str = "ptx";
 
 /// The devices for operations that can run on one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub enum DeviceChoice {
     Cuda(Vec<u32>),
     /// This many emulated devices, for development: their times mean nothing.
     Emulated(usize),
+    /// A device that executes the PTX which ships, on this CPU: its times mean nothing.
+    Ptx,
 }
 
 impl FromStr for DeviceChoice {
@@ -30,13 +34,14 @@ impl FromStr for DeviceChoice {
     fn from_str(text: &str) -> Result<DeviceChoice, String> {
         let wrong = || {
             format!(
-                "'{text}' is not a device: write none, cuda or all, or numbers as `lanework doctor` shows them (0 or 0,1)"
+                "'{text}' is not a device: write none, ptx, cuda or all, or numbers as `lanework doctor` shows them (0 or 0,1)"
             )
         };
         match text {
             "none" => return Ok(DeviceChoice::None),
             CUDA | "all" => return Ok(DeviceChoice::Cuda(Vec::new())),
             "emulated" => return Ok(DeviceChoice::Emulated(1)),
+            PTX => return Ok(DeviceChoice::Ptx),
             _ => {}
         }
         if let Some(count) = text.strip_prefix("emulated:") {
@@ -68,6 +73,7 @@ impl fmt::Display for DeviceChoice {
                 f.write_str(&numbers.join(","))
             }
             DeviceChoice::Emulated(count) => write!(f, "emulated:{count}"),
+            DeviceChoice::Ptx => f.write_str(PTX),
         }
     }
 }
@@ -76,7 +82,13 @@ impl DeviceChoice {
     /// Whether a device was asked for, so that going on without one would be wrong.
     #[must_use]
     pub fn is_asked(&self) -> bool {
-        matches!(self, DeviceChoice::Cuda(_) | DeviceChoice::Emulated(_))
+        matches!(self, DeviceChoice::Cuda(_) | DeviceChoice::Emulated(_) | DeviceChoice::Ptx)
+    }
+
+    /// Whether this CPU computes for the devices, so that their times mean nothing.
+    #[must_use]
+    pub fn is_hosted(&self) -> bool {
+        matches!(self, DeviceChoice::Emulated(_) | DeviceChoice::Ptx)
     }
 
     /// What to do where they cannot be opened.
@@ -84,6 +96,7 @@ impl DeviceChoice {
     pub fn remedy(&self) -> &'static str {
         match self {
             DeviceChoice::Emulated(_) => "build with the feature `emulated`, which takes a C++ compiler",
+            DeviceChoice::Ptx => "build with the feature `ptx`",
             _ => "`lanework doctor` shows the devices",
         }
     }
@@ -91,7 +104,11 @@ impl DeviceChoice {
     /// The name of variants on these devices.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        if matches!(self, DeviceChoice::Emulated(_)) { "emulated" } else { CUDA }
+        match self {
+            DeviceChoice::Emulated(_) => "emulated",
+            DeviceChoice::Ptx => PTX,
+            _ => CUDA,
+        }
     }
 
     /// Opens them.
@@ -103,6 +120,7 @@ impl DeviceChoice {
         let numbers = match self {
             DeviceChoice::None => return Err(missing("none is to be used (--device none)".to_owned())),
             DeviceChoice::Emulated(count) => return emulated(*count).map_err(missing),
+            DeviceChoice::Ptx => return ptx().map_err(missing),
             DeviceChoice::Cuda(numbers) if !numbers.is_empty() => numbers.clone(),
             DeviceChoice::Cuda(_) | DeviceChoice::Unasked => {
                 let cards = lanework_cuda::devices().map_err(|u| missing(u.why))?;
@@ -139,6 +157,18 @@ fn emulated(_: usize) -> Result<Vec<Device>, String> {
     Err("this build has no emulated device".to_owned())
 }
 
+/// Shared memory is sm_90's here too.
+#[cfg(feature = "ptx")]
+fn ptx() -> Result<Vec<Device>, String> {
+    let how = lanework_cuda::Emulation { shared_per_block: 227 << 10, ..Default::default() };
+    Ok(vec![Device::ptx(how).0])
+}
+
+#[cfg(not(feature = "ptx"))]
+fn ptx() -> Result<Vec<Device>, String> {
+    Err("this build executes no PTX".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,6 +181,7 @@ mod tests {
             ("1", DeviceChoice::Cuda(vec![1])),
             ("2,0", DeviceChoice::Cuda(vec![2, 0])),
             ("emulated:2", DeviceChoice::Emulated(2)),
+            ("ptx", DeviceChoice::Ptx),
         ] {
             assert_eq!(text.parse(), Ok(choice.clone()), "{text}");
             assert_eq!(choice.to_string().parse(), Ok(choice), "{text}");
@@ -168,5 +199,6 @@ mod tests {
         // No machine has that many.
         assert!(DeviceChoice::Cuda(vec![4_000_000]).open().is_err());
         assert_eq!(DeviceChoice::Emulated(2).open().is_ok(), cfg!(feature = "emulated"));
+        assert_eq!(DeviceChoice::Ptx.open().is_ok(), cfg!(feature = "ptx"));
     }
 }

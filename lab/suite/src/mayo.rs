@@ -158,7 +158,7 @@ pub fn subject(context: &Context, params: &'static Params, operation: Operation)
         subject = subject.with(variant.cores(threads).units(BATCH as u64));
     }
     if context.device.is_asked() {
-        let emulated = matches!(context.device, DeviceChoice::Emulated(_));
+        let emulated = context.device.is_hosted();
         for how in cuda::forms(emulated).into_iter().filter(|how| how.is_for(operation)) {
             subject = subject.with(cuda::variant(context, params, operation, how));
         }

@@ -27,6 +27,7 @@ pub(super) struct Page {
     machine: String,
     cards: Vec<Card>,
     emulated: bool,
+    hosted: &'static str,
     method: String,
     command: String,
     pub(super) verdict: Vec<String>,
@@ -421,7 +422,7 @@ fn threads_table(measured: &Measured) -> String {
 
 fn method(measured: &Measured, full: bool) -> String {
     let form = match (measured.emulated, full) {
-        (true, _) => "Emulated form",
+        (true, _) => "Short form, on no GPU",
         (_, true) => "Full form",
         _ => "Quick form",
     };
@@ -465,6 +466,7 @@ pub(super) fn page(question: &str, plan: &Plan, measured: &Measured, full: bool)
         machine: record.machine.summary(),
         cards: measured.cards.iter().map(|c| Card { ordinal: c.ordinal, what: c.to_string() }).collect(),
         emulated: measured.emulated,
+        hosted: measured.hosted(),
         method: method(measured, full),
         command: record.command.clone(),
         verdict: verdict(plan, measured),

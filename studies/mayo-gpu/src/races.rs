@@ -48,6 +48,11 @@ impl Measured {
         Figures { record: &self.record, device: self.device, batches: &self.sweep.batches }
     }
 
+    /// What computes for a device that is no GPU.
+    pub(super) fn hosted(&self) -> &'static str {
+        if self.device == "ptx" { "PTX executed on this CPU" } else { "emulated" }
+    }
+
     pub(super) fn names(&self) -> Vec<String> {
         self.cards.iter().map(ToString::to_string).collect()
     }
@@ -101,7 +106,7 @@ pub(super) fn measure(session: &Session, name: &str, plan: &Plan, full: bool) ->
         DeviceChoice::Unasked => DeviceChoice::Cuda(Vec::new()),
         asked => asked.clone(),
     };
-    let emulated = matches!(choice, DeviceChoice::Emulated(_));
+    let emulated = choice.is_hosted();
     let engine = match session.context.settings.select("mayo") {
         Select::Best => Engine::choose(&session.context.cpu, Select::Best),
         forced => Engine::choose(&session.context.cpu, forced),
@@ -129,7 +134,7 @@ pub(super) fn measure(session: &Session, name: &str, plan: &Plan, full: bool) ->
     // Races run in processes of their own, which need the device's memory free.
     drop(fleet);
 
-    let device = if emulated { "emulated" } else { "cuda" };
+    let device = session.context.device.name();
     let mut checks = Vec::new();
     if missing.is_none() {
         let round2 = Params::all().filter(|p| p.round() == Round::Two && !emulated);

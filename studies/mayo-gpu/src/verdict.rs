@@ -87,7 +87,7 @@ fn found(plan: &Plan, measured: &Measured) -> Vec<String> {
 pub(super) fn verdict(plan: &Plan, measured: &Measured) -> Vec<String> {
     let mut lines = of_the_report(&plan.original);
     if measured.emulated {
-        lines.push("No verdict: the device is emulated, and its times mean nothing.".to_owned());
+        lines.push(format!("No verdict: the device is {}, and its times mean nothing.", measured.hosted()));
         return lines;
     }
     if let Some(why) = &measured.missing {

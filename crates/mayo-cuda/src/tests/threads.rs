@@ -14,15 +14,15 @@ fn open() -> GpuThreads {
 }
 
 /// Keys, messages, randomizers, and the CPU's results.
-struct Batch {
-    keys: Vec<SecretKey>,
-    messages: Vec<Vec<u8>>,
-    randomizers: Vec<Zeroizing<Vec<u8>>>,
-    public: Vec<PublicKey>,
-    signatures: Vec<Signature>,
+pub(crate) struct Batch {
+    pub(crate) keys: Vec<SecretKey>,
+    pub(crate) messages: Vec<Vec<u8>>,
+    pub(crate) randomizers: Vec<Zeroizing<Vec<u8>>>,
+    pub(crate) public: Vec<PublicKey>,
+    pub(crate) signatures: Vec<Signature>,
 }
 
-fn batch(params: &'static Params, count: usize) -> Batch {
+pub(crate) fn batch(params: &'static Params, count: usize) -> Batch {
     let engine = Engine::best();
     let bytes = |tag: usize, i: usize| -> Vec<u8> {
         (0..params.salt_bytes()).map(|at| (at * 41 + i * 97 + tag) as u8).collect()
@@ -40,7 +40,7 @@ fn batch(params: &'static Params, count: usize) -> Batch {
 }
 
 /// `count` keys, signatures and verdicts by one launch after the other.
-fn agrees(threads: &GpuThreads, params: &'static Params, launch: ThreadLaunch, count: usize) {
+pub(crate) fn agrees(threads: &GpuThreads, params: &'static Params, launch: ThreadLaunch, count: usize) {
     let what = format!("{} by {launch:?}", params.name());
     let b = batch(params, count);
     let (made, times) = threads.keygen(launch, &b.keys).unwrap();

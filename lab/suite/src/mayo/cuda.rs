@@ -329,7 +329,7 @@ fn racing(
 ) -> Result<Box<dyn Runnable>, Unavailable> {
     let mut batch = Batch::new(context, params, operation, how)?;
     let names: Vec<String> = batch.cards.iter().map(ToString::to_string).collect();
-    let emulated = batch.cards.iter().any(|card| card.emulated);
+    let slow = batch.cards.iter().find(|card| card.emulated).map(lanework_cuda::Card::backend);
     let done = Rc::new(RefCell::new(Done::default()));
     let told = Rc::clone(&done);
     let body = move || {
@@ -354,10 +354,10 @@ fn racing(
         if done.halvings > 0 {
             notes.push(format!("chunks were halved {} times for want of memory", done.halvings));
         }
-        if emulated {
-            notes.push("emulated: its times mean nothing".to_owned());
+        if let Some(name) = slow {
+            notes.push(format!("{name}: its times mean nothing"));
         }
-        Facts { backend: if emulated { "emulated" } else { "cuda" }.to_owned(), notes }
+        Facts { backend: slow.unwrap_or("cuda").to_owned(), notes }
     };
     Ok(work(body, facts))
 }

@@ -2,30 +2,22 @@
 
 use core::ptr::NonNull;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::Entry;
-use super::queue::{Event, State, Work};
+use super::queue::{Event, State, Step};
+use super::{Body, Hosted, Work};
 use crate::backend::{Argument, Limit, Machine, Reopen};
 use crate::card::{Card, Memory};
 use crate::error::{Error, Failure, Grave};
 use crate::module::{Facts, Image};
 use crate::stream::Grid;
 
-/// An emulated device.
-#[derive(Debug)]
-pub(crate) struct Emulated {
-    pub(super) card: Card,
-    pub(super) grave: Grave,
-    pub(super) state: Mutex<State>,
-}
-
 const PAGE: usize = 4096;
 
-impl Emulated {
+impl<B: Body> Hosted<B> {
     /// The state, unless the device is lost.
-    fn living(&self) -> Result<MutexGuard<'_, State>, Error> {
+    fn living(&self) -> Result<MutexGuard<'_, State<B>>, Error> {
         self.grave.check()?;
         Ok(self.state())
     }
@@ -38,7 +30,7 @@ impl Emulated {
     }
 
     /// All that is queued is dropped with a lost device.
-    fn settle(&self, state: &mut State) {
+    fn settle(&self, state: &mut State<B>) {
         let result = if self.grave.cause().is_none() { state.drain_all() } else { Ok(()) };
         if self.judged("cuCtxSynchronize", result).is_err() || self.grave.cause().is_some() {
             state.streams.clear();
@@ -46,7 +38,7 @@ impl Emulated {
     }
 }
 
-impl Machine for Emulated {
+impl<B: Body> Machine for Hosted<B> {
     fn card(&self) -> &Card {
         &self.card
     }
@@ -56,23 +48,27 @@ impl Machine for Emulated {
     }
 
     fn reopen(&self) -> Reopen {
-        let (card, order, depots) = {
+        let (card, order, body) = {
             let state = self.state();
-            (self.card.clone(), state.order, state.depots.clone())
+            (self.card.clone(), state.common.order, Mutex::new(state.body.renewed()))
         };
-        Box::new(move || Ok(super::context(card.clone(), order, depots.clone()) as Arc<dyn Machine>))
+        Box::new(move || {
+            let body = body.lock().unwrap_or_else(PoisonError::into_inner).renewed();
+            Ok(super::context(card.clone(), order, body) as Arc<dyn Machine>)
+        })
     }
 
     fn memory(&self) -> Result<Memory, Error> {
         let state = self.living()?;
-        let total = state.plan.memory.unwrap_or(self.card.memory);
-        Ok(Memory { free: total.saturating_sub(state.used), total })
+        let total = state.common.plan.memory.unwrap_or(self.card.memory);
+        Ok(Memory { free: total.saturating_sub(state.common.used), total })
     }
 
     fn limit(&self, limit: Limit, bytes: usize) -> Result<(), Error> {
         let mut state = self.living()?;
-        if limit == Limit::Stack {
-            state.stack = bytes as u64;
+        match limit {
+            Limit::Stack => state.stack = bytes as u64,
+            Limit::Heap => state.body.limit_heap(bytes as u64),
         }
         Ok(())
     }
@@ -80,8 +76,8 @@ impl Machine for Emulated {
     fn allocate(&self, bytes: usize) -> Result<u64, Error> {
         let mut state = self.living()?;
         let none = Error::OutOfMemory { what: "device memory", bytes };
-        let total = state.plan.memory.unwrap_or(self.card.memory);
-        if state.used.saturating_add(bytes as u64) > total {
+        let total = state.common.plan.memory.unwrap_or(self.card.memory);
+        if state.common.used.saturating_add(bytes as u64) > total {
             return Err(none);
         }
         state.allocate(bytes).ok_or(none)
@@ -92,7 +88,7 @@ impl Machine for Emulated {
         self.settle(&mut state);
         if wipe && !self.grave.is_lost() {
             let number = usize::MAX;
-            state.push(number, Work::Zero { at: address as usize, bytes });
+            state.push(number, Step::Zero { at: address, bytes });
             let _ = state.drain(number);
         }
         state.free(address, wipe);
@@ -101,8 +97,8 @@ impl Machine for Emulated {
     fn pin(&self, bytes: usize) -> Result<NonNull<u8>, Error> {
         self.grave.check()?;
         let none = Error::OutOfMemory { what: "pinned memory", bytes };
-        if let Some(depots) = &self.state().depots {
-            return depots.pinned.take(bytes).ok_or(none);
+        if let Some(pinned) = self.state().body.pin(bytes) {
+            return pinned.ok_or(none);
         }
         let layout = Layout::from_size_align(bytes.max(1), PAGE).map_err(|_| none.clone())?;
         // SAFETY: the layout is not empty.
@@ -116,8 +112,8 @@ impl Machine for Emulated {
             // No queued work may reach it.
             self.state().streams.clear();
         }
-        if let Some(depots) = &self.state().depots {
-            return depots.pinned.give(memory, bytes);
+        if self.state().body.unpin(memory, bytes) {
+            return;
         }
         if let Ok(layout) = Layout::from_size_align(bytes.max(1), PAGE) {
             // SAFETY: `pin` made it with this layout, and nothing uses it any longer.
@@ -126,30 +122,22 @@ impl Machine for Emulated {
     }
 
     fn load(&self, image: &Image) -> Result<usize, Error> {
-        let mut state = self.living()?;
-        let Some(kernels) = image.emulated() else {
-            return Err(Error::unavailable(
-                format!("the program '{}'", image.name()),
-                "it was not compiled for the emulated device",
-            ));
-        };
-        let number = state.number();
-        state.programs.insert(number, kernels);
-        Ok(number)
+        self.living()?.body.load(image)
     }
 
     fn unload(&self, module: usize) {
-        self.state().programs.remove(&module);
+        self.state().body.unload(module);
     }
 
     fn function(&self, module: usize, image: &Image, name: &str) -> Result<(usize, Facts), Error> {
         let mut state = self.living()?;
-        let found = state.programs.get(&module).and_then(|kernels| Entry::find(kernels, name));
-        let kernel = found.ok_or_else(|| Error::NoKernel { image: image.name(), kernel: name.to_owned() })?;
+        let Some((kernel, facts)) = state.body.function(module, name)? else {
+            return Err(Error::NoKernel { image: image.name(), kernel: name.to_owned() });
+        };
         let number = state.number();
         state.functions.insert(number, kernel);
         let (major, minor) = self.card.capability;
-        Ok((number, Facts { max_threads: 1024, binary: major * 10 + minor, ..Facts::default() }))
+        Ok((number, Facts { binary: major * 10 + minor, ..facts }))
     }
 
     fn allow_shared(&self, _: usize, bytes: u32) -> Result<(), Error> {
@@ -222,7 +210,7 @@ impl Machine for Emulated {
     fn wait_in(&self, stream: usize, event: usize) -> Result<(), Error> {
         let mut state = self.living()?;
         let turn = state.events.get(&event).map_or(0, |e| e.asked);
-        state.push(stream, Work::Wait { event, turn });
+        state.push(stream, Step::Wait { event, turn });
         Ok(())
     }
 
@@ -254,24 +242,22 @@ impl Machine for Emulated {
     }
 
     unsafe fn upload(&self, stream: usize, from: *const u8, to: u64, bytes: usize) -> Result<(), Error> {
-        let work = Work::Copy { from: from.expose_provenance(), to: to as usize, bytes, down: false };
-        self.living()?.push(stream, work);
+        self.living()?.push(stream, Step::Upload { from: from.expose_provenance(), to, bytes });
         Ok(())
     }
 
     unsafe fn download(&self, stream: usize, from: u64, to: *mut u8, bytes: usize) -> Result<(), Error> {
-        let work = Work::Copy { from: from as usize, to: to.expose_provenance(), bytes, down: true };
-        self.living()?.push(stream, work);
+        self.living()?.push(stream, Step::Download { from, to: to.expose_provenance(), bytes });
         Ok(())
     }
 
     unsafe fn copy(&self, stream: usize, from: u64, to: u64, bytes: usize) -> Result<(), Error> {
-        self.living()?.push(stream, Work::Copy { from: from as usize, to: to as usize, bytes, down: false });
+        self.living()?.push(stream, Step::Copy { from, to, bytes });
         Ok(())
     }
 
     unsafe fn zero(&self, stream: usize, at: u64, bytes: usize) -> Result<(), Error> {
-        self.living()?.push(stream, Work::Zero { at: at as usize, bytes });
+        self.living()?.push(stream, Step::Zero { at, bytes });
         Ok(())
     }
 
@@ -283,21 +269,22 @@ impl Machine for Emulated {
         arguments: &[Argument],
     ) -> Result<(), Error> {
         let mut state = self.living()?;
-        let Some(kernel) = state.functions.get(&function).copied() else {
+        let Some(kernel) = state.functions.get(&function).cloned() else {
             return Err(Error::Shape("the kernel belongs to a different device".to_owned()));
         };
-        if let Some(why) = kernel.refuses(arguments) {
-            return Err(Error::Shape(format!("{} {why}", kernel.name())));
+        if let Some(why) = B::refuses(&kernel, arguments) {
+            return Err(Error::Shape(format!("{} {why}", B::name(&kernel))));
         }
-        if let Some(argument) = arguments.iter().find(|a| a.0.pointer && !state.knows(a.0.value)) {
+        if let Some(argument) = arguments.iter().find(|a| a.0.pointer && !state.body.knows(a.0.value)) {
             return Err(Error::Shape(format!(
                 "{}: {:#x} is not an address of this device",
-                kernel.name(),
+                B::name(&kernel),
                 argument.0.value
             )));
         }
         let values = arguments.iter().map(|argument| argument.0.value).collect();
-        state.push(stream, Work::Kernel { kernel, grid, values });
+        let (order, stack) = (state.common.order, state.stack);
+        state.push(stream, Step::Kernel(Work { kernel, grid, values, order, stack }));
         Ok(())
     }
 }

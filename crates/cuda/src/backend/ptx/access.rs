@@ -1,0 +1,361 @@
+//! Loads, stores, atomics, asynchronous copies and the heap (9.7.9 and 9.7.13 of the PTX ISA 9.0), each access checked.
+#![forbid(unsafe_code)]
+
+use super::execute::{Block, Fault, each, fault};
+use super::memory::{KNOWN, Owner, load, store};
+use super::program::{Class, Inst, Kind, LOCAL_BASE, LOCAL_WINDOW, SHARED_BASE};
+use super::race::{Race, SEVERAL};
+use super::warp::{LANES, Longs, Pending, Warp};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Space {
+    Global,
+    Shared,
+    Local,
+    Generic,
+}
+
+fn space(kind: Kind) -> Space {
+    match kind {
+        Kind::LoadGlobal | Kind::StoreGlobal => Space::Global,
+        Kind::LoadLocal | Kind::StoreLocal => Space::Local,
+        Kind::LoadGeneric | Kind::StoreGeneric => Space::Generic,
+        _ => Space::Shared,
+    }
+}
+
+/// Up to eight bytes, little-endian.
+#[inline(always)]
+fn wide<const N: usize>(bytes: [u8; N]) -> u64 {
+    // One load each: bytes put together in memory would have to wait for it.
+    if let Some(bytes) = bytes.first_chunk::<8>() {
+        u64::from_le_bytes(*bytes)
+    } else if let Some(bytes) = bytes.first_chunk::<4>() {
+        u32::from_le_bytes(*bytes).into()
+    } else if let Some(bytes) = bytes.first_chunk::<2>() {
+        u16::from_le_bytes(*bytes).into()
+    } else {
+        bytes.first().copied().unwrap_or_default().into()
+    }
+}
+
+fn raced(warp: &Warp, inst: &Inst, lane: usize, what: &str, at: usize, race: Race) -> Fault {
+    let who = match race.lane {
+        Some(lane) => format!("thread {}", race.warp * LANES + lane as usize),
+        None if race.warp == SEVERAL => "several warps".to_owned(),
+        None => format!("several threads of warp {}", race.warp),
+    };
+    let place = if race.line == 0 { String::new() } else { format!(" at line {}", race.line) };
+    let why = format!("its {what} of shared byte {at} and {} by {who}{place} are in no order", race.other);
+    fault(warp, inst, Some(lane), why)
+}
+
+impl Block<'_> {
+    /// Each lane's address with the offset; all of the lanes have one.
+    fn addresses(&self, warp: &Warp, inst: &Inst, place: u16, lanes: u32) -> Result<Longs, Fault> {
+        let place = usize::from(place);
+        // Shared memory is addressed by words, everything else by longs.
+        let by_word = matches!(
+            inst.kind,
+            Kind::LoadShared | Kind::StoreShared | Kind::AtomicXorShared | Kind::CopyAsync
+        );
+        let (known, all) = if by_word {
+            let offset = inst.aux as u32;
+            let words = &warp.words[place];
+            let mut all = [0; LANES];
+            for lane in 0..LANES {
+                all[lane] = words[lane].wrapping_add(offset).into();
+            }
+            (warp.known_words[place], all)
+        } else {
+            let longs = &warp.longs[place];
+            let mut all = [0; LANES];
+            for lane in 0..LANES {
+                all[lane] = longs[lane].wrapping_add(inst.aux);
+            }
+            (warp.known_longs[place], all)
+        };
+        if lanes & !known != 0 {
+            let lane = each(lanes & !known).next();
+            return Err(fault(warp, inst, lane, "its address comes from a value that nothing has written"));
+        }
+        let bytes = u64::from(inst.code) * inst.values() as u64;
+        if bytes > 1 {
+            for lane in each(lanes) {
+                if all[lane] & (bytes - 1) != 0 {
+                    let why = format!("its {bytes} bytes at {:#x} are not aligned", all[lane]);
+                    return Err(fault(warp, inst, Some(lane), why));
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Where in shared memory these bytes are.
+    fn in_shared(
+        &self,
+        warp: &Warp,
+        inst: &Inst,
+        lane: usize,
+        address: u64,
+        bytes: usize,
+    ) -> Result<usize, Fault> {
+        let at = (address as usize).wrapping_sub(SHARED_BASE as usize);
+        if address < SHARED_BASE.into() || at + bytes > self.shared.len() {
+            let why = format!(
+                "its {bytes} bytes at {} of shared memory end beyond the block's {}",
+                address as i64 - i64::from(SHARED_BASE),
+                self.shared.len()
+            );
+            return Err(fault(warp, inst, Some(lane), why));
+        }
+        Ok(at)
+    }
+
+    fn in_local(
+        &self,
+        warp: &Warp,
+        inst: &Inst,
+        lane: usize,
+        address: u64,
+        bytes: usize,
+    ) -> Result<usize, Fault> {
+        let size = self.code.local;
+        let at = (address as usize).wrapping_sub(LOCAL_BASE as usize);
+        if address < LOCAL_BASE || at.saturating_add(bytes) > size {
+            let why = format!("its {bytes} bytes at {address:#x} are not in the thread's own {size}");
+            return Err(fault(warp, inst, Some(lane), why));
+        }
+        Ok(lane * size + at)
+    }
+
+    pub(super) fn load(&mut self, warp: &mut Warp, inst: &Inst, lanes: u32) -> Result<(), Fault> {
+        let addresses = self.addresses(warp, inst, inst.o[0], lanes)?;
+        match (inst.code, inst.values()) {
+            (1, 1) => self.load_as::<1, 1>(warp, inst, lanes, &addresses),
+            (1, _) => self.load_as::<1, 4>(warp, inst, lanes, &addresses),
+            (2, 1) => self.load_as::<2, 1>(warp, inst, lanes, &addresses),
+            (2, _) => self.load_as::<2, 4>(warp, inst, lanes, &addresses),
+            (4, 1) => self.load_as::<4, 1>(warp, inst, lanes, &addresses),
+            (4, _) => self.load_as::<4, 4>(warp, inst, lanes, &addresses),
+            (_, 1) => self.load_as::<8, 1>(warp, inst, lanes, &addresses),
+            _ => self.load_as::<8, 4>(warp, inst, lanes, &addresses),
+        }
+    }
+
+    /// Up to `COUNT` values of `N` bytes.
+    fn load_as<const N: usize, const COUNT: usize>(
+        &mut self,
+        warp: &mut Warp,
+        inst: &Inst,
+        lanes: u32,
+        addresses: &Longs,
+    ) -> Result<(), Fault> {
+        let count = inst.values().min(COUNT);
+        let space = space(inst.kind);
+        let (mut values, mut known) = ([[0u64; LANES]; COUNT], [0u32; COUNT]);
+        let mut unknown = [[0u64; LANES]; COUNT];
+        for lane in each(lanes) {
+            let mut address = addresses[lane];
+            let local = space == Space::Local || (space == Space::Generic && address >> 32 == 1);
+            if local && space == Space::Generic {
+                address -= LOCAL_WINDOW;
+            }
+            let (bytes, marks, at): (&[u8], &[u8], usize) = if space == Space::Shared {
+                let at = self.in_shared(warp, inst, lane, address, N * count)?;
+                self.cells
+                    .read(at, N * count, &warp.clock, lane as u32, inst.line)
+                    .map_err(|race| raced(warp, inst, lane, "read", at, race))?;
+                (&self.shared, &self.shared_known, at)
+            } else if local {
+                let at = self.in_local(warp, inst, lane, address, N * count)?;
+                (&warp.local, &warp.local_known, at)
+            } else {
+                match self.memory.place(address, N * count) {
+                    Ok((buffer, range)) => (&buffer.bytes, &buffer.known, range.start),
+                    Err(why) => return Err(fault(warp, inst, Some(lane), why)),
+                }
+            };
+            for i in 0..count {
+                let (value, known_bits) = load::<N>(bytes, marks, at + i * N);
+                values[i][lane] = wide(value);
+                if known_bits == [KNOWN; N] {
+                    known[i] |= 1 << lane;
+                } else {
+                    unknown[i][lane] = wide(known_bits.map(|bits| !bits));
+                }
+            }
+        }
+        for i in 0..count {
+            if inst.is_long() {
+                warp.put_long(inst.o[1 + i], &values[i], lanes, known[i]);
+            } else {
+                let words = values[i].map(|value| value as u32);
+                warp.put(inst.o[1 + i], &words, lanes, known[i]);
+            }
+            if lanes & !known[i] != 0 {
+                let class = if inst.is_long() { Class::Long } else { Class::Word };
+                warp.mark(class, inst.o[1 + i], lanes, &unknown[i]);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn store(&mut self, warp: &mut Warp, inst: &Inst, lanes: u32) -> Result<(), Fault> {
+        let addresses = self.addresses(warp, inst, inst.o[0], lanes)?;
+        match inst.code {
+            1 => self.store_as::<1>(warp, inst, lanes, &addresses),
+            2 => self.store_as::<2>(warp, inst, lanes, &addresses),
+            4 => self.store_as::<4>(warp, inst, lanes, &addresses),
+            _ => self.store_as::<8>(warp, inst, lanes, &addresses),
+        }
+    }
+
+    fn store_as<const N: usize>(
+        &mut self,
+        warp: &mut Warp,
+        inst: &Inst,
+        lanes: u32,
+        addresses: &Longs,
+    ) -> Result<(), Fault> {
+        let count = inst.values();
+        let space = space(inst.kind);
+        for lane in each(lanes) {
+            let mut address = addresses[lane];
+            let local = space == Space::Local || (space == Space::Generic && address >> 32 == 1);
+            if local && space == Space::Generic {
+                address -= LOCAL_WINDOW;
+            }
+            let mut values = [([0; N], [KNOWN; N]); 4];
+            for (i, (value, known)) in values.iter_mut().enumerate().take(count) {
+                let place = inst.o[1 + i];
+                let (bits, class) = if inst.is_long() {
+                    (warp.longs[usize::from(place)][lane], Class::Long)
+                } else {
+                    (warp.words[usize::from(place)][lane].into(), Class::Word)
+                };
+                value.copy_from_slice(&bits.to_le_bytes()[..N]);
+                let unknown = warp.unknown_bits(class, place, lane).to_le_bytes();
+                known.iter_mut().zip(unknown).for_each(|(known, unknown)| *known = !unknown);
+                if *known != [KNOWN; N] && !local && space != Space::Shared {
+                    return Err(fault(warp, inst, Some(lane), "it stores a value that nothing has written"));
+                }
+            }
+            let (bytes, marks, at): (&mut [u8], &mut [u8], usize) = if space == Space::Shared {
+                let at = self.in_shared(warp, inst, lane, address, N * count)?;
+                self.cells
+                    .write(at, N * count, &warp.clock, lane as u32, inst.line)
+                    .map_err(|race| raced(warp, inst, lane, "write", at, race))?;
+                (&mut self.shared, &mut self.shared_known, at)
+            } else if local {
+                let at = self.in_local(warp, inst, lane, address, N * count)?;
+                (&mut warp.local, &mut warp.local_known, at)
+            } else {
+                match self.memory.place(address, N * count) {
+                    Ok((buffer, range)) => (&mut buffer.bytes, &mut buffer.known, range.start),
+                    Err(why) => return Err(fault(warp, inst, Some(lane), why)),
+                }
+            };
+            for (i, (value, known)) in values.into_iter().enumerate().take(count) {
+                store(bytes, marks, at + i * N, value, known);
+            }
+        }
+        Ok(())
+    }
+
+    /// 9.7.13 atom: lanes one after the other.
+    pub(super) fn atomic_xor(&mut self, warp: &mut Warp, inst: &Inst, lanes: u32) -> Result<(), Fault> {
+        let inst = &Inst { code: 4, count: 1, ..*inst };
+        let addresses = self.addresses(warp, inst, inst.o[1], lanes)?;
+        let operand = usize::from(inst.o[2]);
+        let (mut old, mut unknown) = ([0; LANES], [0; LANES]);
+        for lane in each(lanes) {
+            let at = self.in_shared(warp, inst, lane, addresses[lane], 4)?;
+            self.cells
+                .atomic(at, 4, &warp.clock, lane as u32)
+                .map_err(|race| raced(warp, inst, lane, "atomic operation", at, race))?;
+            let (value, known) = load::<4>(&self.shared, &self.shared_known, at);
+            old[lane] = u32::from_le_bytes(value);
+            unknown[lane] = wide(known.map(|bits| !bits));
+            let both = !(unknown[lane] | warp.unknown_bits(Class::Word, inst.o[2], lane)) as u32;
+            let new = (old[lane] ^ warp.words[operand][lane]).to_le_bytes();
+            store(&mut self.shared, &mut self.shared_known, at, new, both.to_le_bytes());
+        }
+        warp.put(inst.o[0], &old, lanes, u32::MAX);
+        warp.mark(Class::Word, inst.o[0], lanes, &unknown);
+        Ok(())
+    }
+
+    /// 9.7.9 cp.async: a copy happens when it is waited for.
+    pub(super) fn copy(&mut self, warp: &mut Warp, inst: &Inst, lanes: u32) -> Result<(), Fault> {
+        match inst.kind {
+            Kind::CopyAsync => {
+                let sized = Inst { code: 16, count: 1, aux: 0, ..*inst };
+                let to = self.addresses(warp, &sized, inst.o[0], lanes)?;
+                let from =
+                    self.addresses(warp, &Inst { kind: Kind::LoadGlobal, ..sized }, inst.o[1], lanes)?;
+                for lane in each(lanes) {
+                    let (to, from) = (to[lane] as u32, from[lane]);
+                    let group = warp.groups;
+                    warp.pending.push(Pending { group, lane: lane as u32, to, from });
+                }
+            }
+            Kind::CopyCommit => warp.groups += 1,
+            _ => {
+                let done = warp.groups.saturating_sub(inst.aux);
+                for copy in core::mem::take(&mut warp.pending) {
+                    // Groups are counted for the warp; a thread waits for its own copies.
+                    if copy.group < done && lanes >> copy.lane & 1 == 1 {
+                        self.arrive(warp, inst, copy)?;
+                    } else {
+                        warp.pending.push(copy);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn arrive(&mut self, warp: &Warp, inst: &Inst, copy: Pending) -> Result<(), Fault> {
+        let lane = copy.lane as usize;
+        let at = self.in_shared(warp, inst, lane, copy.to.into(), 16)?;
+        self.cells
+            .write(at, 16, &warp.clock, copy.lane, inst.line)
+            .map_err(|race| raced(warp, inst, lane, "write", at, race))?;
+        let (buffer, range) =
+            self.memory.place(copy.from, 16).map_err(|why| fault(warp, inst, Some(lane), why))?;
+        self.shared[at..at + 16].copy_from_slice(&buffer.bytes[range.clone()]);
+        self.shared_known[at..at + 16].copy_from_slice(&buffer.known[range]);
+        Ok(())
+    }
+
+    pub(super) fn heap(&mut self, warp: &mut Warp, inst: &Inst, lanes: u32) -> Result<(), Fault> {
+        let argument = usize::from(if inst.kind == Kind::Allocate { inst.o[1] } else { inst.o[0] });
+        let missing = lanes & !warp.known_longs[argument];
+        if missing != 0 {
+            let lane = each(missing).next();
+            return Err(fault(warp, inst, lane, "its argument is a value that nothing has written"));
+        }
+        let argument = warp.longs[argument];
+        if inst.kind == Kind::Allocate {
+            let mut addresses = [0; LANES];
+            for lane in each(lanes) {
+                addresses[lane] = self.memory.allocate_on_heap(argument[lane]);
+            }
+            warp.put_long(inst.o[0], &addresses, lanes, u32::MAX);
+            return Ok(());
+        }
+        for lane in each(lanes).filter(|lane| argument[*lane] != 0) {
+            if self.memory.free(argument[lane], Owner::Heap).is_none() {
+                let why = format!("{:#x} is freed, which malloc did not return", argument[lane]);
+                return Err(fault(warp, inst, Some(lane), why));
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of shared memory that are not zero, of those that were written.
+    pub(super) fn left(&self) -> u64 {
+        self.shared.iter().zip(&self.shared_known).filter(|(b, k)| **b != 0 && **k == KNOWN).count() as u64
+    }
+}
