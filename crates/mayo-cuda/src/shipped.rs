@@ -83,7 +83,7 @@ mod as_the_emulated_device {
 
     use super::{device, gpu};
     use crate::tests::{OPTIONS, agrees, every_set, on, threads};
-    use crate::{Expand, GpuThreads, Multiply, Options, Release, Ring, ThreadLaunch, ThreadMemory};
+    use crate::{Expand, GpuThreads, Multiply, Options, Ring, ThreadLaunch, ThreadMemory};
 
     /// The smaller sets of both rounds; in the long run all.
     fn sets() -> impl Iterator<Item = &'static Params> {
@@ -124,41 +124,16 @@ mod as_the_emulated_device {
 
     #[test]
     fn one_thread_to_an_operation() {
-        let threads = GpuThreads::open(&device(Order::Forward).0, Engine::best(), 0).unwrap();
-        for params in sets() {
-            let heap = ThreadLaunch { blocks: 1, threads: 2, memory: ThreadMemory::Heap };
-            threads::agrees(&threads, params, heap, 2);
-        }
-    }
-
-    /// Found by this machine, and not mended in the program that ships: `Sponge::squeeze` stores eight bytes at a time where its
-    /// caller's `Work`, aligned to four, happens to lie on the stack. The right list is an empty one.
-    #[test]
-    fn kernels_with_their_work_on_the_stack_that_store_unaligned() {
-        let launch = ThreadLaunch { blocks: 1, threads: 1, memory: ThreadMemory::Stack };
-        let mut unaligned = Vec::new();
-        for params in Params::all() {
-            let open = || GpuThreads::open(&device(Order::Forward).0, Engine::best(), 0).unwrap();
-            if !open().has(params, ThreadMemory::Stack) {
-                continue;
+        for memory in [ThreadMemory::Heap, ThreadMemory::Stack] {
+            let threads = GpuThreads::open(&device(Order::Forward).0, Engine::best(), 0).unwrap();
+            let launch = ThreadLaunch { blocks: 1, threads: 2, memory };
+            let mut agreed = 0;
+            for params in sets().filter(|params| threads.has(params, memory)) {
+                threads::agrees(&threads, params, launch, 2);
+                agreed += 1;
             }
-            let b = threads::batch(params, 1);
-            let keys = open().keygen(launch, &b.keys).map(|(keys, _)| assert!(keys == b.public));
-            let threads = open();
-            let signed = threads
-                .sign_randomized(launch, &b.keys, &b.messages, &b.randomizers, Release::Unverified)
-                .map(|(signed, _)| assert!(signed == [Ok(b.signatures[0].clone())]));
-            let verdicts = open()
-                .verify(launch, &b.public, &b.messages, &b.signatures)
-                .map(|(verdicts, _)| assert_eq!(verdicts, [Ok(())]));
-            for (what, done) in [("keygen", keys), ("sign", signed), ("verify", verdicts)] {
-                if let Err(why) = done {
-                    assert!(why.to_string().contains("its 8 bytes at"), "{what}: {why}");
-                    unaligned.push(format!("{what} {}", params.index()));
-                }
-            }
+            assert!(agreed >= 4, "{memory:?}: {agreed}");
         }
-        assert_eq!(unaligned, ["verify 0", "sign 1", "verify 4", "sign 5"]);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 // stack or on the device's heap. Secrets meet no branch and no address here either.
 #pragma once
 
-template <class S> struct Work {
+// Aligned as `Sponge::squeeze` stores, also on a thread's stack.
+template <class S> struct alignas(8) Work {
     static constexpr int W = Layout<S>::WORDS;
     static constexpr int KO = S::K * S::O;
     static constexpr int WIDE = Solve<S>::WIDE;

@@ -14,15 +14,15 @@ fn open() -> GpuThreads {
 }
 
 /// Keys, messages, randomizers, and the CPU's results.
-pub(crate) struct Batch {
-    pub(crate) keys: Vec<SecretKey>,
-    pub(crate) messages: Vec<Vec<u8>>,
-    pub(crate) randomizers: Vec<Zeroizing<Vec<u8>>>,
-    pub(crate) public: Vec<PublicKey>,
-    pub(crate) signatures: Vec<Signature>,
+struct Batch {
+    keys: Vec<SecretKey>,
+    messages: Vec<Vec<u8>>,
+    randomizers: Vec<Zeroizing<Vec<u8>>>,
+    public: Vec<PublicKey>,
+    signatures: Vec<Signature>,
 }
 
-pub(crate) fn batch(params: &'static Params, count: usize) -> Batch {
+fn batch(params: &'static Params, count: usize) -> Batch {
     let engine = Engine::best();
     let bytes = |tag: usize, i: usize| -> Vec<u8> {
         (0..params.salt_bytes()).map(|at| (at * 41 + i * 97 + tag) as u8).collect()
