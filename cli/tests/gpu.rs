@@ -42,7 +42,7 @@ fn a_device_that_is_not_there_is_an_error_that_says_why() {
     assert!(place.names().is_empty(), "no key was left behind");
     let output = place.run(&["--device", "gpu0", "check", "mayo"]);
     assert_eq!(code(&output), 2);
-    assert!(stderr(&output).contains("none, cuda or all, or numbers"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("none, ptx, cuda or all, or numbers"), "{}", stderr(&output));
 }
 
 #[test]
