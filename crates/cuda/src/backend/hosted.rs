@@ -174,8 +174,8 @@ pub(super) trait Body: Send + Debug + 'static {
 
     /// Memory of unspecified content.
     fn allocate(&mut self, bytes: usize) -> Option<u64>;
-    /// Frees it, and says whether all of it was zero.
-    fn free(&mut self, address: u64, bytes: usize) -> bool;
+    /// Frees it, and says whether it held secrets and all of it was zero. What holds none may hold anything, also what nothing wrote.
+    fn free(&mut self, address: u64, bytes: usize, secret: bool) -> bool;
     /// Whether the address is inside of what `allocate` gave, or just after it, or nothing.
     fn knows(&self, address: u64) -> bool;
     /// Host memory, as `Machine::pin` says, if it is not simply allocated.

@@ -81,10 +81,10 @@ impl Body for Executed {
         Some(self.memory.allocate(bytes, Owner::Host))
     }
 
-    fn free(&mut self, address: u64, _: usize) -> bool {
+    fn free(&mut self, address: u64, _: usize, secret: bool) -> bool {
         self.memory
             .free(address, Owner::Host)
-            .is_some_and(|buffer| buffer.bytes.iter().all(|byte| *byte == 0))
+            .is_some_and(|buffer| secret && buffer.bytes.iter().all(|byte| *byte == 0))
     }
 
     fn knows(&self, address: u64) -> bool {

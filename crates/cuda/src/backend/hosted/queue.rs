@@ -127,7 +127,7 @@ impl<B: Body> State<B> {
     pub(super) fn free(&mut self, address: u64, secret: bool) {
         let age = self.ages.remove(&address);
         let Some((_, bytes)) = age.and_then(|age| self.buffers.remove(&age)) else { return };
-        let zero = self.body.free(address, bytes) && secret;
+        let zero = self.body.free(address, bytes, secret);
         self.common.used -= bytes as u64;
         self.common.freed.push(Freed { bytes, secret, zero });
     }
