@@ -60,8 +60,8 @@ pub(crate) struct Global {
     /// Use this backend: NAME, or PRIMITIVE=NAME,... Overrides LANEWORK_BACKEND and the profile.
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) backend: Option<String>,
-    /// Devices to use: none, cuda, all, or a list of numbers; ptx executes the PTX which ships on this CPU. Several devices share each batch by the rates that `tune`
-    /// measured. By default, checks use every device and jobs use none.
+    /// Devices to use: none, cuda, all, or a list of numbers. With ptx, this CPU executes the shipped PTX. Several devices share
+    /// each batch by the rates that `tune` measured. By default, checks use every device and jobs use none.
     #[arg(long, global = true, value_name = "N,...")]
     pub(crate) device: Option<DeviceChoice>,
     /// Also race other people's implementations (needs the `peers` feature and `cargo xtask peers`).

@@ -260,7 +260,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Stops all threads. Threads that stop because of this one are no reason to report.
+    /// Stops all threads, and keeps the heaviest reason: the other threads stop only because this one did.
     fn fail(&self, why: Stop<'a>) {
         self.stop.store(true, Ordering::Relaxed);
         let failure = &mut self.output().failure;

@@ -160,7 +160,7 @@ fn values_that_nothing_has_written_are_found_where_they_matter() {
     let part = "setp.lt.u32 %p1, %r1, 7;\n@%p1 bra $L;\nmov.u32 %r4, 3;\n$L:\nadd.s32 %r3, %r4, 1;";
     fault(&stored(part), "thread 0: it stores a value");
     right(&stored(&format!("mov.u32 %r4, 2;\n{part}")));
-    // A selection needs the value that it takes, zero hides everything, and what is written is there.
+    // A selection needs only the value that it takes, an "and" with zero needs none, and what was stored is known.
     right(&stored(
         "setp.ge.u32 %p1, %r1, 0;\nselp.b32 %r3, %r1, %r4, %p1;\nand.b32 %r5, %r4, %r0;\nadd.s32 %r3, %r3, %r5;",
     ));

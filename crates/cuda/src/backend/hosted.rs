@@ -174,7 +174,7 @@ pub(super) trait Body: Send + Debug + 'static {
 
     /// Memory of unspecified content.
     fn allocate(&mut self, bytes: usize) -> Option<u64>;
-    /// Frees it, and says whether it held secrets and all of it was zero. What holds none may hold anything, also what nothing wrote.
+    /// Frees it, and says whether it held secrets and is all zero now. Other memory is not read: perhaps nothing has written it.
     fn free(&mut self, address: u64, bytes: usize, secret: bool) -> bool;
     /// Whether the address is inside of what `allocate` gave, or just after it, or nothing.
     fn knows(&self, address: u64) -> bool;

@@ -67,7 +67,7 @@ impl Executed {
     }
 }
 
-/// A fault as it is told to the host.
+/// The words in which the host hears of a fault.
 fn told(program: &Program, kernel: &str, (block, fault): Placed) -> String {
     let thread = fault.thread.map_or(String::new(), |thread| format!(", thread {thread}"));
     let text = program.line(fault.line);
@@ -166,7 +166,7 @@ impl Body for Executed {
     unsafe fn launch(&mut self, work: &Work<Kernel>) -> Result<(u64, u64), String> {
         let Kernel { module, program, code } = &work.kernel;
         let Some((_, globals)) = self.modules.get(module) else {
-            return Err(format!("{}: its program is no longer loaded", code.name));
+            return Err(format!("{}: its program has been unloaded", code.name));
         };
         let mut parameters = vec![0; parse::parameters_end(&code.parameters) as usize];
         for (parameter, value) in code.parameters.iter().zip(&work.values) {

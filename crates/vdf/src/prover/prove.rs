@@ -135,7 +135,7 @@ impl<'a, 'b> Run<'a, 'b> {
         Ok(Chain::resume(self.group, form, self.done, self.slow)?)
     }
 
-    /// Waits for the disk, so that nobody is told of a record that was not written.
+    /// Waits until the last record is on the disk. If it cannot be written, that is the error, also of a run that was cancelled.
     fn close<T>(&mut self, outcome: Result<T, ProverError>) -> Result<T, ProverError> {
         let Some(writer) = &mut self.writer else { return outcome };
         match outcome {
