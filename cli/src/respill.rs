@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use lanework_respill::assumption::Assumption;
 use lanework_respill::{Analysis, Program};
 use lanework_spill::{of_program, unit};
 use lanework_study::{Failure, Outcome};
@@ -26,6 +27,8 @@ mod lint;
 mod measure;
 mod rewrite;
 pub(crate) mod run_args;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod scratch;
 mod selection;
 mod stored;
 pub(crate) mod timing_args;
@@ -35,6 +38,15 @@ mod validate;
 use args::{RespillArgs, RespillJob, SourceArgs};
 
 pub(crate) fn run(session: &Session, args: RespillArgs) -> Result<Outcome, Failure> {
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    let _scratch = match &args.job {
+        // A race's processes use the directory of the command that started them.
+        RespillJob::Race(race) => {
+            race.job.parent().iter().for_each(|folder| scratch::within(folder));
+            None
+        }
+        _ => Some(scratch::Scratch::new()?),
+    };
     match args.job {
         RespillJob::Analyse(a) => analyse::run(session, &a),
         RespillJob::Rewrite(a) => rewrite::run(session, &a),
@@ -79,15 +91,15 @@ struct Source {
     units: BTreeSet<usize>,
     /// Those asked for, in the order given.
     asked: Vec<usize>,
+    /// What the analysis may assume.
+    assumed: BTreeSet<Assumption>,
 }
 
 impl Source {
     fn load(args: &SourceArgs) -> Result<Source, Failure> {
-        let assumed = args.assume.iter().copied().collect();
-        Source::of(Analysis::assuming(program_of(&args.file)?, &assumed), &args.functions)
-    }
-
-    fn of(analysis: Analysis, functions: &[String]) -> Result<Source, Failure> {
+        let assumed: BTreeSet<Assumption> = args.assume.iter().copied().collect();
+        let analysis = Analysis::assuming(program_of(&args.file)?, &assumed);
+        let functions = &args.functions;
         if analysis.units.is_empty() {
             return Err(Failure::input(format!("{}: no function in it", analysis.program.file))
                 .help("mark one: a function's label is .globl, has .type @function, or is called"));
@@ -101,7 +113,7 @@ impl Source {
         if asked.is_empty() {
             units.extend(0..analysis.units.len());
         }
-        Ok(Source { analysis, units, asked })
+        Ok(Source { analysis, units, asked, assumed })
     }
 }
 

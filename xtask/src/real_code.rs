@@ -99,7 +99,7 @@ impl Table {
         let mut out: BTreeMap<String, Total> = BTreeMap::new();
         for (name, row) in &self.row {
             let origin = match name.split(['/', ' ']).next() {
-                Some("libjade" | "liboqs") => "Jasmin",
+                Some("libjade" | "liboqs" | "formosa") => "Jasmin",
                 Some("ring" | "aws-lc") => "perlasm",
                 Some("s2n-bignum") => "s2n-bignum",
                 _ if name.contains("rustc") => "rustc",

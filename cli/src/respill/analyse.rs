@@ -321,7 +321,7 @@ fn print(session: &Session, file: &File<'_>, all: bool) {
             println!(
                 "  {} of class {}: named by {}, {} of all; {} where nothing else can touch them",
                 counted(part.share.slots as u64, "slot"),
-                part.class.map_or_else(|| "any".to_owned(), |c| format!("{c:?}").to_lowercase()),
+                part.class.map_or("any", Class::name),
                 counted(part.share.executed, "executed instruction"),
                 percent(part.share.share),
                 percent(runs.share(part.share.alone))
@@ -364,11 +364,10 @@ fn table(style: Style, slots: &[&Slot]) -> Table {
             &[line] => format!("line {line}"),
             [first, ..] => format!("line {first} and {} more", slot.suspects.len() - 1),
         };
-        let class = format!("{:?}", slot.class).to_lowercase();
         table.add_row([
             slot.slot.clone(),
             slot.bytes.to_string(),
-            class,
+            slot.class.name().to_owned(),
             slot.loads.to_string(),
             slot.stores.to_string(),
             slot.operands.to_string(),

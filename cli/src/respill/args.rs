@@ -155,7 +155,7 @@ pub(crate) struct WishArgs {
     #[arg(long)]
     pub(crate) moves_only: bool,
     /// Also move slots that something else may touch. The result may be wrong code, which validate must refuse.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "unreached")]
     pub(crate) naive: bool,
 }
 

@@ -64,7 +64,7 @@ impl Judge for Here<'_> {
         let program = self
             .analysis
             .program
-            .again(&self.analysis.program.file, made.text)
+            .again(&format!("{} as rewritten", self.analysis.program.file), made.text)
             .map_err(|e| of_program(&e))?;
         let options = validate::Options { inputs: self.inputs, ..validate::Options::default() };
         let said = match validate(self.analysis, &program, std::slice::from_ref(self.case), &options) {
@@ -172,7 +172,8 @@ fn told(found: &Found, homes: &BTreeMap<String, String>) -> String {
     for trial in &found.trials {
         let said = match &trial.outcome {
             Tried::Nothing => "nothing can move".to_owned(),
-            Tried::Refused(why) => format!("refused: {}", why.lines().next().unwrap_or_default()),
+            // It begins with the word and the reason's name.
+            Tried::Refused(why) => why.lines().next().unwrap_or_default().to_owned(),
             Tried::NotFaster(ratio) => format!("×{ratio:.4}, not faster beyond doubt"),
             Tried::Faster(ratio) => format!("×{ratio:.4}, faster"),
             Tried::NotAgain(ratio) => format!("faster once, ×{ratio:.4} when raced again"),

@@ -39,8 +39,11 @@ pub(super) fn run(session: &Session, args: &LintArgs) -> Result<Outcome, Failure
             );
         }
     }
-    let broken = shown.iter().any(evidence::Evidence::broken);
-    let clean = findings.is_empty() && !broken;
+    let broken = shown.iter().any(|run| run.broken() || run.float.is_none());
+    let mut unchecked = lint::not_checked(&source.analysis);
+    unchecked.retain(|(n, _)| source.units.contains(n));
+    let clean = findings.is_empty() && unchecked.is_empty() && !broken;
+    let name = |n: usize| source.analysis.units[n].function.name();
     if session.json {
         let findings: Vec<_> = findings
             .iter()
@@ -53,12 +56,22 @@ pub(super) fn run(session: &Session, args: &LintArgs) -> Result<Outcome, Failure
             .map(|run| {
                 // JSON cannot hold NaN.
                 let said = run.float.map(|both| both.map(|x| x.to_string()));
-                json!({ "function": run.function, "broken": run.broken(), "x87_empty": run.x87_empty, "float_before_and_after": said })
+                json!({ "function": run.function, "broken": run.broken(), "ended": run.ended.to_string(), "x87_empty": run.x87_empty, "float_before_and_after": said })
             })
             .collect();
-        println!("{}", json!({ "file": file, "clean": clean, "findings": findings, "runs": runs }));
+        let unchecked: Vec<_> = unchecked
+            .iter()
+            .map(|&(n, why)| json!({ "function": name(n), "why": source.analysis.told(why) }))
+            .collect();
+        println!(
+            "{}",
+            json!({ "file": file, "clean": clean, "findings": findings, "not_checked": unchecked, "runs": runs })
+        );
     } else {
         findings.iter().for_each(|finding| println!("{finding}"));
+        for &(n, why) in &unchecked {
+            println!("{}: not checked: {}", name(n), source.analysis.told(why));
+        }
         shown.iter().for_each(|run| println!("{run}"));
         if clean {
             let functions = counted(source.units.len() as u64, "function");

@@ -7,7 +7,6 @@ use lanework_race::machine::Machine;
 use lanework_race::record::Record;
 use lanework_race::table;
 use lanework_race::verdict::Verdict;
-use lanework_respill::Analysis;
 use lanework_respill::case::Case;
 use lanework_respill::counts::{CountError, Counts, counts};
 use lanework_respill::homes::Bank;
@@ -17,7 +16,7 @@ use lanework_respill::plan::{Plan, Wish};
 use lanework_respill::validate;
 use lanework_spill::finding::{Finding, Part, findings};
 use lanework_spill::race::{comparisons, race};
-use lanework_spill::settle::settle;
+use lanework_spill::settle::{Settled, settle};
 use lanework_spill::{Homes, needs};
 use lanework_study::{Failure, Outcome, races};
 use serde_json::json;
@@ -25,6 +24,7 @@ use serde_json::json;
 use super::Source;
 use super::args::SourceArgs;
 use super::args::{PolicyName, WishArgs};
+use super::rewrite::nothing_moves;
 use super::selection::wish;
 use super::timing_args::{CaseArgs, MeasureArgs, SlotsArgs};
 use crate::bench;
@@ -68,7 +68,11 @@ pub(super) fn counted(source: &Source, case: &Case) -> Result<Counts, Failure> {
     counts(&loaded, case, 0).map_err(|e| match e {
         CountError::Unavailable(_) => Failure::unavailable(e),
         CountError::Missing(_) => Failure::input(e),
-        _ => Failure::refused(format!("{}: {e}", case.measured())),
+        _ => {
+            let said = e.told(&loaded, &source.analysis.program);
+            let failure = Failure::input(format!("{}: {said}", case.measured()));
+            if e.is_late() { failure.help("give the call a smaller count") } else { failure }
+        }
     })
 }
 
@@ -105,17 +109,17 @@ pub(super) fn wished(
 /// The accepted plan that moves what can be moved into these homes.
 fn accepted(
     features: Features,
-    analysis: &Analysis,
+    source: &Source,
     wish: &Wish,
     case: &Case,
     inputs: u64,
 ) -> Result<Plan, Failure> {
+    let analysis = &source.analysis;
     let options = validate::Options { inputs, ..validate::Options::default() };
-    let found = settle(features, analysis, wish, std::slice::from_ref(case), &options)?;
-    found.map(|found| found.plan).ok_or_else(|| {
-        Failure::refused(format!("{}: no slot can move", analysis.program.file))
-            .help("`lanework respill validate` says why")
-    })
+    match settle(features, analysis, wish, std::slice::from_ref(case), &options)? {
+        Settled::Moved(found) => Ok(found.plan),
+        Settled::Nothing { plan, dropped } => Err(nothing_moves(source, &plan, &dropped, None)),
+    }
 }
 
 /// A variant's name for homes such as `mm:4,xmm`.
@@ -154,7 +158,7 @@ pub(super) fn run(session: &Session, args: &MeasureArgs) -> Result<Outcome, Fail
     }
     for home in &homes {
         let wish = wished(&source, &args.slots, home, &counts)?;
-        let plan = accepted(features, &source.analysis, &wish, &case, args.inputs)?;
+        let plan = accepted(features, &source, &wish, &case, args.inputs)?;
         let made = variants(&source.analysis, &name(home), &plan, !args.no_controls);
         raced.extend(made.map_err(Failure::input)?);
     }

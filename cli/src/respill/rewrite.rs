@@ -1,22 +1,28 @@
 //! `respill rewrite`: assembly in, assembly out.
 #![forbid(unsafe_code)]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use lanework_respill::Program;
+use lanework_respill::assumption::Assumption;
 use lanework_respill::case::Case;
 use lanework_respill::names::{counted, slot as slot_name};
 use lanework_respill::plan::{Plan, Stays};
 use lanework_respill::rewrite::{self, Options};
 use lanework_respill::validate::Report;
+use lanework_respill::{Analysis, Program};
+use lanework_spill::account::{Account, Dropped};
 use lanework_spill::of_program;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+use lanework_spill::settle::Checked;
 use lanework_study::{Failure, Outcome};
 use serde_json::json;
 
 use super::Source;
 use super::analyse::why_stays;
-use super::args::{PolicyName, RewriteArgs};
+use super::args::{PolicyName, RewriteArgs, WishArgs};
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+use super::run_args::RunsArgs;
 use super::selection::wish;
 use super::stored::plan_of;
 use crate::files::{Access, Sink, check_distinct};
@@ -37,8 +43,8 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
     let analysis = &source.analysis;
     let auto = args.wish.policy == PolicyName::Auto;
     if cfg!(all(target_os = "linux", target_arch = "x86_64"))
-        && !auto
-        && (!cases.is_empty() || !args.wish.naive && !args.no_wipe)
+        && is_checked(&args.wish, &cases)
+        && (!cases.is_empty() || !args.no_wipe)
     {
         return checked_in_rounds(session, args, &source, &cases, sink);
     }
@@ -48,9 +54,9 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
     }
     // Slots that something may touch are left out of the plan; one that was asked for by name is an error.
     let only = if auto { BTreeSet::new() } else { wish(&source, &args.wish)?.only };
-    named_stay(&source, &plan, &only)?;
+    named_stay(&source, &plan, &[], &only)?;
     if plan.homes.is_empty() {
-        return Err(nothing_moves(&source, &plan, &cases));
+        return Err(nothing_moves(&source, &plan, &[], advice(&source, &plan, &cases)));
     }
     let options = Options { wipe: !args.no_wipe, ..Options::default() };
     let made = rewrite::rewrite(analysis, &plan, options).map_err(Failure::input)?;
@@ -62,7 +68,7 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
     let checked = judged(session, args, &source, &plan, &program, &cases)?;
     sink.put(made.text.as_bytes())?;
     if session.json {
-        let mut object = report(&source, &plan, made.changed.len());
+        let mut object = report(&source, &plan, &[], made.changed.len());
         if let Some(checked) = checked {
             object["checked"] = true.into();
             object["verdict"] = checked.verdict().to_string().into();
@@ -80,10 +86,7 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
             counted(made.changed.len() as u64, "instruction")
         ),
     };
-    if !plan.stays.is_empty() {
-        let stay = plan.stays.keys().filter(|(n, _)| source.units.contains(n)).count();
-        said += &format!("{stay} not moved: {}\n", reasons(&source, &plan));
-    }
+    said += &stay_told(&source, &plan, &[]);
     tell(path, &said);
     Ok(Outcome::Yes)
 }
@@ -103,7 +106,7 @@ fn stays(session: &Session, source: &Source, path: &Path, sink: Sink<'_>) -> Res
     let program = &source.analysis.program;
     sink.put(program.text.text().as_bytes())?;
     if session.json {
-        println!("{}", report(source, &Plan::default(), 0));
+        println!("{}", report(source, &Plan::default(), &[], 0));
     } else {
         tell(path, &format!("{}: all values stay on the stack, as the profile says\n", target(path)));
     }
@@ -111,25 +114,59 @@ fn stays(session: &Session, source: &Source, path: &Path, sink: Sink<'_>) -> Res
 }
 
 /// Refuses to leave a slot that was asked for by name.
-fn named_stay(source: &Source, plan: &Plan, only: &BTreeSet<(usize, usize)>) -> Result<(), Failure> {
+fn named_stay(
+    source: &Source,
+    plan: &Plan,
+    dropped: &[Dropped],
+    only: &BTreeSet<(usize, usize)>,
+) -> Result<(), Failure> {
     let analysis = &source.analysis;
     for key @ (n, s) in only {
         if let Some(why) = plan.stays.get(key) {
             let slot = slot_name(analysis, &analysis.units[*n], *s);
-            let why = why_stays(analysis, *why);
+            let why = why_it_stays(analysis, *key, *why, dropped);
             return Err(Failure::refused(format!("{}: {slot} stays: {why}", analysis.program.file)));
         }
     }
     Ok(())
 }
 
-fn nothing_moves(source: &Source, plan: &Plan, cases: &[Case]) -> Failure {
-    let file = &source.analysis.program.file;
-    let failure = Failure::refused(format!("{file}: no slot can move: {}", reasons(source, plan)));
-    if cases.is_empty() && only_a_run_can_tell(source, plan) {
-        failure.help("give a run that shows what touches a slot, with --case or --call; or --assume objects, if it is compiled code")
+/// Why a slot stays: the check's reason, if it was one.
+fn why_it_stays(analysis: &Analysis, key: (usize, usize), why: Stays, dropped: &[Dropped]) -> String {
+    let refused = dropped.iter().find(|dropped| dropped.key == key);
+    refused.map_or_else(|| why_stays(analysis, why), |dropped| dropped.reason.to_string())
+}
+
+pub(super) fn nothing_moves(
+    source: &Source,
+    plan: &Plan,
+    dropped: &[Dropped],
+    advice: Option<&str>,
+) -> Failure {
+    let analysis = &source.analysis;
+    let account = Account::of(analysis, plan, &source.units, dropped);
+    let why = if account.slots > 0 {
+        account.why
     } else {
-        failure.help("`lanework respill analyse --all` shows every slot")
+        let lost = source.units.iter().find_map(|&n| Some((n, analysis.units[n].opaque?)));
+        lost.map_or_else(
+            || "there is none in the frame".to_owned(),
+            |(n, why)| format!("of {}, {}", analysis.units[n].function.name(), analysis.told(why)),
+        )
+    };
+    Failure::refused(format!("{}: no slot can move: {why}", analysis.program.file))
+        .help(advice.unwrap_or("`lanework respill analyse --all` shows every slot"))
+}
+
+/// What may let a slot move that the text alone does not clear, and was not asked for yet.
+fn advice(source: &Source, plan: &Plan, cases: &[Case]) -> Option<&'static str> {
+    let assumed = source.assumed.contains(&Assumption::Objects);
+    match (cases.is_empty() && only_a_run_can_tell(source, plan), assumed) {
+        (false, _) => None,
+        (true, true) => Some("give a run that shows what touches a slot, with --case or --call"),
+        (true, false) => Some(
+            "give a run that shows what touches a slot, with --case or --call; or --assume objects, if it is compiled code",
+        ),
     }
 }
 
@@ -203,8 +240,46 @@ fn checked_in_rounds(
     Err(Failure::unavailable("assembly is run on x86-64 Linux only"))
 }
 
+/// Whether `rewrite` moves only what a check accepts: then it settles with the check, round by round.
+pub(super) fn is_checked(wish: &WishArgs, cases: &[Case]) -> bool {
+    wish.policy != PolicyName::Auto && (!cases.is_empty() || !wish.naive)
+}
+
 /// Moves every slot that can move by the text, or by the runs if there are cases. If validation refuses one kind of home, the next is
-/// tried. The text is written once there is no objection.
+/// tried.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub(super) fn settled(
+    session: &Session,
+    source: &Source,
+    args: &WishArgs,
+    runs: &RunsArgs,
+    cases: &[Case],
+) -> Result<Checked, Failure> {
+    use lanework_spill::settle::{Settled, settle};
+    let analysis = &source.analysis;
+    // With runs the text alone need not clear a slot.
+    let wide = WishArgs {
+        home: args.home.clone(),
+        slots: args.slots.clone(),
+        policy: args.policy,
+        moves_only: args.moves_only,
+        naive: !cases.is_empty(),
+    };
+    let wish = wish(source, &wide)?;
+    let features = session.context.cpu.features();
+    match settle(features, analysis, &wish, cases, &super::cases::options(runs))? {
+        Settled::Moved(checked) => {
+            named_stay(source, &checked.plan, &checked.dropped, &wish.only)?;
+            Ok(*checked)
+        }
+        Settled::Nothing { plan, dropped } => {
+            named_stay(source, &plan, &dropped, &wish.only)?;
+            Err(nothing_moves(source, &plan, &dropped, advice(source, &plan, cases)))
+        }
+    }
+}
+
+/// Writes the settled text, once there is no objection.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn checked_in_rounds(
     session: &Session,
@@ -213,47 +288,21 @@ fn checked_in_rounds(
     cases: &[Case],
     sink: Sink<'_>,
 ) -> Result<Outcome, Failure> {
-    use super::cases::options;
-    use lanework_spill::settle::settle;
     let path = args.output.as_deref().unwrap_or(Path::new("-"));
     let analysis = &source.analysis;
     if args.no_wipe {
         return Err(checked_is_wiped());
     }
-    // With runs the text alone need not clear a slot.
-    let wide = super::args::WishArgs {
-        home: args.wish.home.clone(),
-        slots: args.wish.slots.clone(),
-        policy: args.wish.policy,
-        moves_only: args.wish.moves_only,
-        naive: !cases.is_empty(),
-    };
-    let wish = wish(source, &wide)?;
-    let features = session.context.cpu.features();
-    let settled = settle(features, analysis, &wish, cases, &options(&args.runs))?;
-    let Some(settled) = settled else {
-        named_stay(source, &lanework_respill::plan::plan(analysis, &wish), &wish.only)?;
-        return Err(nothing_moves(source, &lanework_respill::plan::plan(analysis, &wish), cases));
-    };
-    for key @ (n, s) in &wish.only {
-        if !settled.plan.homes.contains_key(key) {
-            let slot = slot_name(analysis, &analysis.units[*n], *s);
-            let why = settled.dropped.iter().find(|(dropped, _)| dropped == key).map(|(_, why)| *why);
-            let why = why.map_or_else(
-                || settled.plan.stays.get(key).map_or(String::new(), |why| why_stays(analysis, *why)),
-                str::to_owned,
-            );
-            return Err(Failure::refused(format!("{}: {slot} stays: {why}", analysis.program.file)));
-        }
-    }
+    let settled = settled(session, source, &args.wish, &args.runs, cases)?;
     sink.put(settled.text.as_bytes())?;
     if session.json {
-        let mut object = report(source, &settled.plan, settled.changed);
+        let mut object = report(source, &settled.plan, &settled.dropped, settled.changed);
         object["checked"] = true.into();
         object["verdict"] = settled.report.verdict().to_string().into();
         object["report"] = serde_json::to_value(&settled.report).map_err(Failure::input)?;
         let name = |&(n, s): &(usize, usize)| slot_name(analysis, &analysis.units[n], s);
-        let dropped = settled.dropped.iter().map(|(key, why)| json!({ "slot": name(key), "why": why }));
+        let dropped = settled.dropped.iter();
+        let dropped = dropped.map(|one| json!({ "slot": name(&one.key), "why": one.reason.name() }));
         object["taken_back"] = dropped.collect::<Vec<_>>().into();
         let refused = settled.refused.iter().map(|refused| {
             let taken: Vec<&str> = refused.taken.iter().map(|bank| bank.name()).collect();
@@ -269,42 +318,15 @@ fn checked_in_rounds(
         said += &format!("{} is refused, so {} is taken: {}\n", refused.bank, taken.join(", "), refused.why);
     }
     said += &format!("{}: {}", target(path), settled.report);
-    if !settled.dropped.is_empty() {
-        let slots = counted(settled.dropped.len() as u64, "slot");
-        said += &format!("{slots} not moved: validation refused it\n");
-    }
-    if cases.is_empty() && !settled.plan.stays.is_empty() {
-        let stay = settled.plan.stays.keys().filter(|(n, _)| source.units.contains(n)).count();
-        said += &format!("{stay} not moved: {}\n", reasons(source, &settled.plan));
-    }
+    said += &stay_told(source, &settled.plan, &settled.dropped);
     tell(path, &said);
     Ok(Outcome::Yes)
 }
 
-/// Why slots stay, each reason with its number of slots.
-fn reasons(source: &Source, plan: &Plan) -> String {
-    let mut counted: BTreeMap<String, usize> = BTreeMap::new();
-    for (_, why) in plan.stays.iter().filter(|((n, _), _)| source.units.contains(n)) {
-        let said = match why {
-            Stays::Class(_) => "no spilled value".to_owned(),
-            Stays::Opaque(why) => source.analysis.told(*why),
-            Stays::Refused(why) => why.says(&source.analysis),
-            why => why.to_string().trim_start_matches("it ").to_owned(),
-        };
-        *counted.entry(said).or_default() += 1;
-    }
-    if counted.is_empty() {
-        let lost = source.units.iter().find_map(|&n| Some((n, source.analysis.units[n].opaque?)));
-        return lost.map_or_else(
-            || "there is none in the frame".to_owned(),
-            |(n, why)| {
-                format!("of {}, {}", source.analysis.units[n].function.name(), source.analysis.told(why))
-            },
-        );
-    }
-    let mut counted: Vec<(String, usize)> = counted.into_iter().collect();
-    counted.sort_by_key(|(said, n)| (usize::MAX - n, said.clone()));
-    counted.iter().map(|(said, n)| format!("{n} {said}")).collect::<Vec<_>>().join("; ")
+/// A line about the slots that stay, if there are any.
+fn stay_told(source: &Source, plan: &Plan, dropped: &[Dropped]) -> String {
+    let account = Account::of(&source.analysis, plan, &source.units, dropped);
+    account.told().map_or_else(String::new, |said| said + "\n")
 }
 
 /// Whether a slot stays that a run may clear, but the text cannot.
@@ -312,7 +334,7 @@ fn only_a_run_can_tell(source: &Source, plan: &Plan) -> bool {
     plan.stays.iter().any(|((n, _), why)| *why == Stays::Aliased && source.units.contains(n))
 }
 
-fn report(source: &Source, plan: &Plan, changed: usize) -> serde_json::Value {
+fn report(source: &Source, plan: &Plan, dropped: &[Dropped], changed: usize) -> serde_json::Value {
     let analysis = &source.analysis;
     let name = |&(n, s): &(usize, usize)| slot_name(analysis, &analysis.units[n], s);
     let moved: Vec<_> = plan
@@ -323,7 +345,7 @@ fn report(source: &Source, plan: &Plan, changed: usize) -> serde_json::Value {
     let stays: Vec<_> = plan
         .stays
         .iter()
-        .map(|(key, why)| json!({ "slot": name(key), "why": why_stays(analysis, *why) }))
+        .map(|(key, why)| json!({ "slot": name(key), "why": why_it_stays(analysis, *key, *why, dropped) }))
         .collect();
     json!({ "file": analysis.program.file, "moved": moved, "stays": stays, "instructions_changed": changed, "checked": false })
 }

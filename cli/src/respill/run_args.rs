@@ -30,7 +30,7 @@ pub(crate) struct RunsArgs {
     /// Inputs per case that are followed access by access and compared instruction by instruction.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(crate) traced: u64,
-    /// Accept instructions that no case reaches, even if they may touch a slot.
+    /// Accept instructions that no case reaches, even if they may touch a slot. What they do is not checked; the verdict names them.
     #[arg(long)]
     pub(crate) unreached: bool,
 }
@@ -41,7 +41,7 @@ pub(crate) struct ValidateArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
     /// The rewritten text. Default: FILE rewritten with these options.
-    #[arg(value_name = "REWRITTEN")]
+    #[arg(value_name = "REWRITTEN", conflicts_with_all = ["home", "slots", "policy", "moves_only", "naive"])]
     pub(crate) rewritten: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) wish: WishArgs,

@@ -3,7 +3,6 @@
 
 use std::path::PathBuf;
 
-use lanework_respill::Program;
 use lanework_respill::rewrite;
 use lanework_respill::validate::{self, Obligation, Refused, Report};
 use lanework_spill::of_program;
@@ -12,6 +11,7 @@ use lanework_study::{Failure, Outcome};
 use serde_json::json;
 
 use super::cases::{cases, options};
+use super::rewrite::{is_checked, settled};
 use super::run_args::ValidateArgs;
 use super::stored::plan_of;
 use super::{Source, program_of};
@@ -27,6 +27,12 @@ pub(super) fn run(session: &Session, args: &ValidateArgs) -> Result<Outcome, Fai
     let file = &analysis.program.file;
     let rewritten = match &args.rewritten {
         Some(path) => program_of(path)?,
+        // What `rewrite` makes of the same options has been checked when it is settled.
+        None if is_checked(&args.wish, &cases) => {
+            let settled = settled(session, &source, &args.wish, &args.runs, &cases)?;
+            accepted(session, &format!("{file} as rewritten"), &settled.report)?;
+            return Ok(Outcome::Yes);
+        }
         None => {
             let plan = plan_of(session, &source, &args.wish)?;
             if plan.homes.is_empty() {
@@ -43,12 +49,12 @@ pub(super) fn run(session: &Session, args: &ValidateArgs) -> Result<Outcome, Fai
     };
     match validate::validate(analysis, &rewritten, &cases, &options(&args.runs)) {
         Ok(report) => {
-            accepted(session, &rewritten, &report)?;
+            accepted(session, &rewritten.file, &report)?;
             Ok(Outcome::Yes)
         }
         Err(e) => match e.refused() {
             Some(refused) => {
-                refusal(session, file, refused);
+                refusal(session, &rewritten.file, refused);
                 Ok(Outcome::No)
             }
             None => Err(of_judge(file, &e)),
@@ -56,19 +62,16 @@ pub(super) fn run(session: &Session, args: &ValidateArgs) -> Result<Outcome, Fai
     }
 }
 
-fn accepted(session: &Session, rewritten: &Program, report: &Report) -> Result<(), Failure> {
+fn accepted(session: &Session, file: &str, report: &Report) -> Result<(), Failure> {
     if session.json {
         let rates: Vec<f64> = report.runs.iter().map(lanework_respill::validate::Ran::rate).collect();
         let verdict = report.verdict().to_string();
         let mut report = serde_json::to_value(report).map_err(Failure::input)?;
         report["compared_per_second"] = json!(rates);
-        println!(
-            "{}",
-            json!({ "file": rewritten.file, "accepted": true, "verdict": verdict, "report": report })
-        );
+        println!("{}", json!({ "file": file, "accepted": true, "verdict": verdict, "report": report }));
         return Ok(());
     }
-    print!("{}: {report}", rewritten.file);
+    print!("{file}: {report}");
     if report.slots.is_empty() {
         return Ok(());
     }
@@ -86,6 +89,9 @@ fn accepted(session: &Session, rewritten: &Program, report: &Report) -> Result<(
                 "abi" => format!("{n} by the text, and by the System V ABI for code outside the file"),
                 "assumed" => format!("{n} by the text, under assumptions"),
                 "writers" => format!("{n} by following every access of the runs"),
+                "unreached" => {
+                    format!("{n} not checked: instructions that may touch the slot were never run")
+                }
                 _ => format!("{n} not applicable"),
             })
             .collect();

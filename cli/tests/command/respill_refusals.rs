@@ -79,7 +79,7 @@ fn a_register_that_a_caller_or_callee_uses_is_no_home() {
     );
     refused(&taken, "k", "k1 is used in line 4 by f, reached through a caller or a pointer");
     let stray = format!("\t.globl g\n{}{all}", spill("g"));
-    refused(&stray, "k", "k1 is used in line 8, to which no jump of the file leads");
+    refused(&stray, "k", "line 8 uses k1, and no path leads to line 8");
     // The whole state is saved and restored without naming a register.
     refused(&then("\tfxsave (%rsi)\n"), "k", "k1 is used in line 6 by g, the function itself");
     // Free registers are taken. Code that cannot run in the same calls does not count, nor does code that keeps to the ABI.
@@ -180,13 +180,13 @@ fn calls_out_of_the_file_and_known_callers_are_seen_through_callees() {
     // A caller in the file may rely on rcx being left alone, so nothing goes through it.
     let borrows = "\t.globl g\ng:\tmovq %rdi, -8(%rsp)\n\txorl %eax, %eax\n\taddq $1, -8(%rsp)\n\taddq -8(%rsp), %rax\n\tret\n";
     let knows = "\t.globl f\nf:\tmovl $7, %ecx\n\tcall g\n\taddq %rcx, %rax\n\tret\n";
-    refused(&format!("{borrows}{knows}"), "xmm", "an instruction names it that cannot be rewritten here");
+    refused(&format!("{borrows}{knows}"), "xmm", "is named by an instruction that cannot be rewritten here");
     assert!(accepted(borrows, "xmm").contains("%rcx"));
 }
 
 #[test]
 fn slots_that_are_touched_out_of_sight_stay() {
-    let touched = "something else touches it";
+    let touched = "something else may touch";
     for (what, text) in [
         (
             "an index that counts up to zero",
@@ -276,6 +276,122 @@ fn where_one_home_is_refused_the_next_is_tried() {
     assert_eq!(
         (&said["homes_refused"][0]["home"], &said["homes_refused"][0]["taken"]),
         (&"mm".into(), &serde_json::json!(["xmm"])),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_verdict_names_what_never_ran() {
+    let text = "\t.globl g\ng:\tmovq %rdi, -8(%rsp)\n\tleaq -16(%rsp), %rcx\n\ttestq %rsi, %rsi\n\tjz 1f\n\tmovq $5, (%rcx,%rsi,8)\n1:\tmovq -8(%rsp), %rax\n\tret\n";
+    let place = Place::new();
+    place.put("u.s", text.as_bytes());
+    let call = ["--call", "measure g(3,0)", "--unreached"];
+    let ask = |more: &[&'static str]| place.run(&[&["respill"], more, &call].concat());
+    let named =
+        "tested on 1000 inputs, unreached: 1 instruction that may touch a moved slot was never run: u.s:6";
+    let said = text_of(&ask(&["rewrite", "u.s", "-o", "un.s"]));
+    assert!(said.contains(named) && said.contains("separation: not checked for 1 slot"), "{said}");
+    let said = text_of(&ask(&["validate", "u.s", "un.s"]));
+    assert!(said.contains(named) && said.contains("1 not checked: instructions that may"), "{said}");
+    let said = json(&ask(&["validate", "u.s", "un.s", "--json"]).stdout);
+    assert_eq!((&said["verdict"], &said["report"]["unreached"][0]["line"]), (&named.into(), &6.into()));
+    assert_eq!(said["report"]["slots"][0]["means"]["alone"], "unreached");
+}
+
+/// An indexed store that reaches a slot by a negative number.
+const INDEXED: &str = "\t.globl f\nf:\tsubq $40, %rsp\n\tmovq %rdi, (%rsp)\n\tmovq %rdx, 16(%rsp)\n\tincq 16(%rsp,%rsi,8)\n\tmovq (%rsp), %rax\n\taddq 16(%rsp), %rax\n\taddq $40, %rsp\n\tret\n";
+
+#[test]
+fn what_a_run_refuses_is_told_with_the_first_line() {
+    let place = Place::new();
+    place.put("f.s", INDEXED.as_bytes());
+    let of = |call: &'static str| {
+        place.run(&["respill", "rewrite", "f.s", "--call", call, "-o", "g.s", "--force"])
+    };
+    let by = "something else touches 1 (f.s:5: `incq 16(%rsp,%rsi,8)`)";
+    let said = text_of(&of("measure f(1,-2,3)"));
+    assert!(said.contains("1 slot moved") && said.contains(&format!("1 slot stays: {by}")), "{said}");
+    // Without a case, the same account.
+    let output = place.run(&["respill", "rewrite", "f.s"]);
+    let said = stderr(&output);
+    assert!(said.contains("f.s: no slot can move: something else may touch 2 (first: line 5)"), "{said}");
+    assert!(said.contains("--case or --call; or --assume objects"), "{said}");
+    // An element of an array stays whatever is assumed.
+    let element =
+        INDEXED.replace("\tmovq %rdi, (%rsp)\n", "").replace("\tmovq (%rsp), %rax\n\taddq", "\tmovq");
+    place.put("f.s", element.as_bytes());
+    let said = stderr(&place.run(&["respill", "rewrite", "f.s", "--assume", "objects"]));
+    assert!(said.contains("--case or --call\n"), "what was assumed is not advised: {said}");
+    // What never ran, where nothing is left to move.
+    place.put(
+        "f.s",
+        INDEXED
+            .replace("\tincq", "\ttestq %rsi, %rsi\n\tjz 1f\n\tincq")
+            .replace("\tmovq (%rsp), %rax", "1:\tmovq (%rsp), %rax")
+            .as_bytes(),
+    );
+    let output = of("measure f(1,0,3)");
+    assert_eq!(code(&output), 1);
+    let said = stderr(&output);
+    let never = "no slot can move: 2 are named or possibly touched by an instruction that never ran (first: f.s:7: `incq";
+    assert!(said.contains(never), "{said}");
+}
+
+#[test]
+fn what_is_validated_is_what_is_rewritten() {
+    let place = Place::new();
+    place.put("f.s", INDEXED.as_bytes());
+    let call = ["--call", "measure f(1,-2,3)"];
+    let rewritten = place.run(&[&["respill", "rewrite", "f.s", "--json", "-o", "g.s"][..], &call].concat());
+    let validated = place.run(&[&["respill", "validate", "f.s", "--json"][..], &call].concat());
+    assert_eq!((code(&rewritten), code(&validated)), (0, 0), "{}", stderr(&validated));
+    let [rewritten, validated] = [rewritten, validated].map(|output| json(&output.stdout));
+    assert_eq!(validated["verdict"], "tested on 1000 inputs");
+    assert_eq!(rewritten["report"]["slots"], validated["report"]["slots"]);
+    // A refusal names the file that is refused.
+    place.put("wrong.s", INDEXED.replace("\tmovq (%rsp), %rax\n", "").as_bytes());
+    let output = place.run(&["respill", "validate", "f.s", "wrong.s"]);
+    assert_eq!(code(&output), 1);
+    assert!(text_of(&output).starts_with("wrong.s: REFUSED\n"), "{}", text_of(&output));
+    let said = json(&place.run(&["respill", "validate", "f.s", "wrong.s", "--json"]).stdout);
+    assert_eq!(said["file"], "wrong.s");
+    let longer = format!("{INDEXED}\t.p2align 4\n");
+    place.put("longer.s", longer.as_bytes());
+    let said = text_of(&place.run(&["respill", "validate", "f.s", "longer.s"]));
+    assert!(said.contains("longer.s:10: a statement after the end of the original"), "{said}");
+}
+
+#[test]
+fn a_case_that_crashes_the_original_is_an_error() {
+    let place = Place::new();
+    let text = "\t.globl f\nf:\tmovq %rdi, -8(%rsp)\n\tmovq (%rsi), %rax\n\taddq -8(%rsp), %rax\n\tret\n";
+    place.put("f.s", text.as_bytes());
+    let says = "error: f.s: the case of `f` fails: the original was killed by SIGSEGV (segmentation fault) at f.s:3: `movq (%rsi), %rax`";
+    for words in [&["rewrite", "f.s"][..], &["validate", "f.s"], &["validate", "f.s", "f.s"]] {
+        let output = place.run(&[&["respill"], words, &["--call", "measure f(1,2)"]].concat());
+        assert_eq!(code(&output), 2);
+        assert!(stderr(&output).contains(says), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn what_lint_cannot_follow_is_not_clean() {
+    let place = Place::new();
+    place.put("typo.s", b"\t.globl f\nf:\tmovqq %rdi, %mm0\n\tfldz\n\tfstp %st(0)\n\tret\n");
+    let output = place.run(&["respill", "lint", "typo.s"]);
+    assert_eq!(
+        (code(&output), text_of(&output)),
+        (1, "f: not checked: the instruction in line 2 is unknown\n".to_owned())
+    );
+    let said = json(&place.run(&["respill", "lint", "typo.s", "--json"]).stdout);
+    assert_eq!((&said["clean"], &said["not_checked"][0]["function"]), (&false.into(), &"f".into()));
+    place.put("crash.s", b"\t.globl f\nf:\tmovl $1, 8\n\tret\n");
+    assert_eq!(code(&place.run(&["respill", "lint", "crash.s"])), 0);
+    let output = place.run(&["respill", "lint", "crash.s", "--call", "measure f()"]);
+    assert_eq!(code(&output), 1);
+    let said = text_of(&output);
+    assert!(
+        said.contains("did not come back: it was killed by SIGSEGV") && !said.contains("nothing found"),
         "{said}"
     );
 }

@@ -1,6 +1,10 @@
 //! `lanework respill measure`, `auto` and `cpu` as their users run them. Races are kept short: nothing here depends on their outcome.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+use std::os::unix::process::ExitStatusExt as _;
+
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::common::{Place, code, json, stderr};
 
 /// A sum over a buffer, with its pointer, its length and the sum on the stack.
@@ -75,7 +79,7 @@ fn bad_cases_are_refused_before_anything_is_timed() {
     for (file, call, exit, says) in [
         ("sum.s", "a = random 64", 2, "no `measure"),
         ("sum.s", "measure nowhere()", 2, "nowhere"),
-        ("dies.s", CALL, 1, "did not come back"),
+        ("dies.s", CALL, 2, "did not come back: it was killed by SIGILL (illegal instruction) at dies.s:"),
     ] {
         for verb in ["measure", "auto"] {
             let output = place.run(&["respill", verb, file, "--call", call]);
@@ -91,6 +95,19 @@ fn bad_cases_are_refused_before_anything_is_timed() {
 }
 
 #[test]
+fn the_search_says_why_a_home_is_refused() {
+    let place = Place::new();
+    let text = "\t.globl g\ng:\tmovq %rdi, -8(%rsp)\n\tleaq -16(%rsp), %rcx\n\tandq $1, %rsi\n\tmovq $5, (%rcx,%rsi,8)\n\tmovq -8(%rsp), %rax\n\tret\n";
+    place.put("g.s", text.as_bytes());
+    let output = place.run(&["respill", "auto", "g.s", "--call", "measure g(3,1)", "--home", "mm"]);
+    let said = String::from_utf8(output.stdout).expect("text");
+    assert!(
+        said.starts_with("mm, 1 moved: refused (diverged): g.s as rewritten:6: `movq %mm0, %rax` against g.s:6: `movq -8(%rsp), %rax`: "),
+        "{said}"
+    );
+}
+
+#[test]
 fn the_search_says_what_it_tried() {
     let place = place();
     let args = ["respill", "auto", "sum.s", "--call", CALL, "--home", "xmm", "--one-by-one", "1"];
@@ -100,9 +117,33 @@ fn the_search_says_what_it_tried() {
     let object = json(&output.stdout);
     let trials = object["trials"].as_array().expect("trials");
     assert!(trials.len() >= 2 && trials[0]["what"] == "xmm" && trials[0]["moved"] == 3, "{trials:?}");
+    // Slots have the names that `analyse` and `--slots` know.
+    let of_slots = trials.iter().filter_map(|trial| trial["what"].as_str()?.split_once("sum:"));
+    assert!(
+        of_slots.clone().count() > 0 && of_slots.clone().all(|(_, place)| place.starts_with('-')),
+        "{trials:?}"
+    );
     let text = String::from_utf8(place.get("out.s")).expect("a text");
     let moved = object["homes"].as_object().expect("homes").len();
     assert_eq!(moved == 0, text == SUM, "what stays is written as it was");
+}
+
+#[test]
+fn a_signal_leaves_no_temporary_file() {
+    let place = place();
+    let folder = place.path("temporary");
+    std::fs::create_dir(&folder).expect("a directory");
+    let entries = || std::fs::read_dir(&folder).expect("a directory").count();
+    let args = ["respill", "auto", "sum.s", "--call", CALL, "--home", "xmm", "--seconds", "60"];
+    let mut child = place.command(&args).env("TMPDIR", &folder).spawn().expect("it runs");
+    let begun = std::time::Instant::now();
+    while entries() == 0 && begun.elapsed().as_secs() < 60 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(entries(), 1, "one directory for all");
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("it is ours");
+    assert_eq!(child.wait().expect("it ends").signal(), Some(15));
+    assert_eq!(entries(), 0, "{:?}", std::fs::read_dir(&folder));
 }
 
 /// A profile of this machine with homes for `sum` as it is.

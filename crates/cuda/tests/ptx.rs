@@ -13,7 +13,7 @@ fn program(body: &str) -> Image {
     let text = format!(
         ".version 9.0\n.target sm_80\n.address_size 64\n.extern .shared .align 16 .b8 room[];\n\
          .extern .func (.param .b64 func_retval0) malloc\n(\n.param .b64 malloc_param_0\n)\n;\n\
-         .extern .func free\n(\n.param .b64 free_param_0\n)\n;\n\
+         .global .align 2 .b8 table[8] = {{1, 2, 3}};\n.extern .func free\n(\n.param .b64 free_param_0\n)\n;\n\
          .visible .entry planted(\n.param .u64 planted_param_0,\n.param .u64 planted_param_1\n)\n{{\n\
          .local .align 8 .b8 own[16];\n.reg .pred %p<9>;\n.reg .b16 %rs<9>;\n.reg .b32 %r<19>;\n.reg .b64 %rd<19>;\n\
          ld.param.u64 %rd1, [planted_param_0];\nld.param.u64 %rd2, [planted_param_1];\nmov.u32 %r1, %tid.x;\n\
@@ -24,6 +24,10 @@ fn program(body: &str) -> Image {
 
 fn run_in(body: &str, threads: u32, shared: u32, order: Order) -> Result<Vec<u32>, Error> {
     let (device, _) = device(order);
+    run_on(&device, body, threads, shared)
+}
+
+fn run_on(device: &Device, body: &str, threads: u32, shared: u32) -> Result<Vec<u32>, Error> {
     device.limit(Limit::Heap, 1000)?;
     let kernel = device.module(&program(body))?.kernel("planted")?;
     let (words, unwritten) = (device.buffer::<u32>(64)?, device.buffer::<u32>(64)?);
@@ -37,8 +41,12 @@ fn run_in(body: &str, threads: u32, shared: u32, order: Order) -> Result<Vec<u32
 
 /// The fault of a program's two warps, the same in every order of turns.
 fn fault(body: &str, expected: &str) {
+    fault_in(body, 64, 256, expected);
+}
+
+fn fault_in(body: &str, threads: u32, shared: u32, expected: &str) {
     for order in [Order::Forward, Order::Reverse, Order::Shuffled(9)] {
-        match run_in(body, 64, 256, order) {
+        match run_in(body, threads, shared, order) {
             Err(Error::Fault(failure)) => {
                 let text = failure.text;
                 assert!(text.contains(expected), "{order:?}, {body}: {text}");
@@ -79,7 +87,7 @@ fn a_fault_names_the_kernel_the_line_and_the_thread() {
     };
     assert_eq!(
         failure.text,
-        "planted, line 31 `ld.global.u32 %r3, [%rd1+256];`, block 0, thread 0: 4 bytes at 256 of a buffer of 256 bytes \
+        "planted, line 32 `ld.global.u32 %r3, [%rd1+256];`, block 0, thread 0: 4 bytes at 256 of a buffer of 256 bytes \
          end 4 beyond it"
     );
 }
@@ -98,6 +106,15 @@ fn accesses_outside_and_unaligned_are_found() {
     fault("ld.shared.u32 %r3, [%r0];", "at -1024 of shared memory");
     fault("st.shared.u32 [%r2+2], %r1;", "are not aligned");
     fault("mov.u64 %rd3, own;\nst.local.u32 [%rd3+16], %r1;", "are not in the thread's own 16");
+    fault("mov.u64 %rd3, own;\nst.local.u32 [%rd3+-4], %r1;", "are not in the thread's own 16");
+    // `own` is aligned to eight bytes, a table to two: places that happen to be better are not relied on.
+    fault("mov.u64 %rd3, own;\nst.local.v4.u32 [%rd3], {%r1, %r1, %r1, %r1};", "its 16 bytes at");
+    fault("mov.u64 %rd3, table;\nld.global.nc.u32 %r3, [%rd3];", "its 4 bytes at");
+    fault("mov.u64 %rd3, table;\nld.global.nc.u8 %r3, [%rd3+-1];", "in no buffer");
+    fault("mov.u64 %rd3, table;\nld.global.nc.u8 %r3, [%rd3+8];", "end 1 beyond it");
+    right(
+        "mov.u64 %rd3, table;\nld.global.nc.u16 %rs1, [%rd3];\nmov.u64 %rd3, own;\nst.local.u64 [%rd3+8], %rd3;",
+    );
     right(
         "st.shared.u32 [%r2], %r1;\nmov.u64 %rd3, own;\nst.local.u32 [%rd3+12], %r1;\nld.global.u32 %r3, [%rd1+252];",
     );
@@ -165,6 +182,10 @@ fn values_that_nothing_has_written_are_found_where_they_matter() {
         "setp.ge.u32 %p1, %r1, 0;\nselp.b32 %r3, %r1, %r4, %p1;\nand.b32 %r5, %r4, %r0;\nadd.s32 %r3, %r3, %r5;",
     ));
     right(&stored("st.global.u32 [%rd2+4], %r0;\nld.global.u32 %r3, [%rd2+4];"));
+    // An address that becomes a generic one is as unknown as it was.
+    let cast = "cvta.local.u64 %rd3, %rd5;\nsetp.eq.s64 %p1, %rd3, 0;\n@%p1 bra $L;\n$L:";
+    fault(cast, "depends on a value that nothing has written");
+    right(&format!("mov.u64 %rd5, own;\n{cast}"));
 }
 
 #[test]
@@ -218,6 +239,42 @@ fn races_are_found_in_every_order() {
     right(&format!("{atomic}\nbar.sync 0;\nld.shared.u32 %r6, [%r4];"));
 }
 
+#[test]
+fn copies_on_their_way_are_not_there() {
+    // Each thread copies sixteen bytes to its own place, at %r4; %r5 is the other warp's.
+    let start = "shl.b32 %r3, %r1, 4;\nmov.u32 %r4, room;\nadd.s32 %r4, %r4, %r3;\nxor.b32 %r5, %r4, 512;\n\
+                 st.shared.u32 [%r4], %r0;\nbar.sync 0;\nand.b32 %r3, %r3, 255;\ncvt.u64.u32 %rd3, %r3;\n\
+                 add.s64 %rd3, %rd1, %rd3;\ncp.async.cg.shared.global [%r4], [%rd3], 16;\n";
+    let odd = "and.b32 %r3, %r1, 1;\nsetp.eq.s32 %p1, %r3, 0;\n";
+    let stored = "mul.wide.u32 %rd4, %r1, 4;\nadd.s64 %rd4, %rd1, %rd4;\nbar.sync 0;\n\
+                  st.global.u32 [%rd4], %r3;";
+    let (commit, read) = ("cp.async.commit_group;\n", "ld.shared.u32 %r3, [%r4];\n");
+    let (wait0, wait1) = ("cp.async.wait_group 0;\n", "cp.async.wait_group 1;\n");
+    let missing = "it stores a value that nothing has written";
+    let copied = run_in(&format!("{start}{commit}{wait0}{read}{stored}"), 64, 1024, Order::Forward).unwrap();
+    assert_eq!(copied, (0..64).map(|i| 4 * i % 64).collect::<Vec<u32>>());
+    // Too early, with one group to come, and outside of every group. A thread counts its own groups alone.
+    fault_in(&format!("{start}{commit}{read}{wait0}{stored}"), 64, 1024, missing);
+    fault_in(&format!("{start}{commit}{wait1}{read}{stored}"), 64, 1024, missing);
+    fault_in(&format!("{start}{wait0}{read}{stored}"), 64, 1024, missing);
+    let apart = format!("{start}{odd}@%p1 {commit}@!%p1 {commit}");
+    fault_in(&format!("{apart}{wait1}{read}{stored}"), 64, 1024, missing);
+    run_in(&format!("{apart}{wait0}{read}{stored}"), 64, 1024, Order::Forward).unwrap();
+    // The other warp reads what was there before, before the wait.
+    let other = "ld.shared.u32 %r3, [%r5];\n";
+    fault_in(&format!("{start}{commit}{other}bar.sync 0;\n{wait0}"), 64, 1024, "are in no order");
+}
+
+#[test]
+fn what_is_left_in_shared_memory_is_counted_by_its_known_bits() {
+    let (device, control) = device(Order::Forward);
+    // One byte of four is there, and shifted by half a byte.
+    let body = "mov.u32 %r3, 240;\nst.global.u8 [%rd2], %r3;\nld.global.u32 %r3, [%rd2];\nshl.b32 %r3, %r3, 4;\n\
+                st.shared.u32 [%r2], %r3;";
+    run_on(&device, body, 32, 256).unwrap();
+    assert_eq!(control.launched()[0].left, 32);
+}
+
 /// The first warp writes, the second reads: named barriers order them in one direction.
 fn handed(first: &str, second: &str) -> String {
     format!(
@@ -232,12 +289,20 @@ fn named_barriers_order_what_they_say() {
     right(&handed("bar.sync 1, 64;", "bar.sync 1, 64;"));
     // A write after the arrival is not before.
     fault(&handed("bar.arrive 1, 64;\nst.shared.u32 [%r2], %r0;", "bar.sync 1, 64;"), "are in no order");
+    // Who goes on has not waited for what the warp's other lanes wrote.
+    let neighbour = "xor.b32 %r3, %r2, 4;\nld.shared.u32 %r5, [%r3];";
+    fault(&handed(&format!("bar.arrive 1, 64;\n{neighbour}"), "bar.sync 1, 64;"), "are in no order");
+    right(&handed(&format!("bar.warp.sync -1;\nbar.arrive 1, 64;\n{neighbour}"), "bar.sync 1, 64;"));
     fault(&handed("bar.arrive 2, 64;", "bar.sync 1, 64;"), "has 32 of 64 threads, and nothing else can come");
     fault(&handed("bar.arrive 1, 96;", "bar.sync 1, 64;"), "and for");
     fault(&handed("bar.arrive 1, 64;\nbar.arrive 1, 64;", "bar.sync 1, 64;"), "barrier 1");
     fault(&handed("bar.sync 1, 40;", "bar.sync 1, 40;"), "a barrier of 40 threads");
     fault(&handed("bar.arrive 1, 32;", "bar.sync 1, 64;"), "barrier 1 is ");
     fault("bar.sync 16;", "barrier 16, of 16");
+    // Two of three warps would complete it.
+    let second = "setp.gt.u32 %p1, %r1, 63;\n@%p1 bra $END;\nbar.sync 1, 96;";
+    let twice = handed("bar.arrive 1, 96;\nbar.sync 1, 96;", second);
+    fault_in(&twice, 96, 384, "barrier 1 gets warp 0 twice before it is complete");
     fault("bar.sync %r1, 64;", "its barrier is");
 }
 
@@ -302,6 +367,8 @@ fn unknown_forms_are_refused_by_name_before_anything_runs() {
         ("bra $NOWHERE;", "the label '$NOWHERE' is unknown"),
         ("$L:\n$L:", "is there twice"),
         ("mov.u32 %r3, %smid;", "the name '%smid' is unknown"),
+        ("mov.u32 %r3, 010;", "the name '010' is unknown"),
+        ("@%p1 bra.uni $L;\n$L:", "'bra.uni' is not executed"),
         (".file 1;", "the directive '.file' is not executed"),
         ("}", "the directive 'ret' is not executed"),
         ("call.uni printf, (%r1);", "a call of 'printf' is not executed"),
@@ -337,6 +404,12 @@ fn shared_memory_over_the_limit_and_other_arguments_are_refused() {
     {
         assert!(matches!(&found, Err(Error::Shape(why)) if why.contains(expected)), "{found:?}");
     }
+    let constant = Image::new("constant", b".version 9.0\n.const .b8 table[8];\n");
+    let found = device.module(&constant).map(|_| ());
+    assert!(
+        matches!(&found, Err(Error::Unavailable(why)) if why.why.contains("'.const' is not")),
+        "{found:?}"
+    );
     let broken = Image::new("broken", b"\x50\xed\x55\xba\x01");
     let found = device.module(&broken).map(|_| ());
     assert!(matches!(&found, Err(Error::Unavailable(why)) if why.why.contains("ends within")), "{found:?}");

@@ -8,6 +8,8 @@ mod lanes;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod secrecy;
 pub(crate) mod threads;
+#[cfg(feature = "ptx")]
+mod traffic;
 mod verdicts;
 
 use lanework_cuda::{Control, Device, Emulation, Order};

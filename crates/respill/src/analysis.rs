@@ -8,14 +8,14 @@ use iced_x86::{EncodingKind, InstructionInfoFactory, Mnemonic, Register};
 use crate::assumption::Assumption;
 use crate::bounds;
 use crate::flow::{self, Callee, Exit, Function};
-use crate::frame::{self, Frame, Value};
+use crate::frame::{self, Frame, Outlines, Value};
 use crate::homes::{Bank, Home};
 use crate::outlines::{self, Framed};
 use crate::outside;
 use crate::places;
 use crate::program::{Gap, Op, Program, Target};
 use crate::registers::{self, Registers};
-use crate::slots::{self, Live, Slot};
+use crate::slots::{self, Class, Live, Slot};
 use crate::tables;
 use crate::unwinding;
 
@@ -182,7 +182,7 @@ impl Analysis {
             Opaque::Jump(op) => format!("the target of the jump in line {} is unknown", line(op)),
             Opaque::StackPointer(op) => format!("the stack pointer is not known in line {}", line(op)),
             Opaque::Unbalanced(op) => {
-                format!("the stack pointer is not what it was at the exit in line {}", line(op))
+                format!("at the exit in line {} the stack pointer differs from its value at entry", line(op))
             }
             Opaque::ReturnAddress(op) => format!("line {} touches the return address", line(op)),
             Opaque::Calls(op) => {
@@ -213,10 +213,11 @@ impl Analysis {
     #[must_use]
     pub fn assuming(program: Program, assumed: &BTreeSet<Assumption>) -> Analysis {
         let landing = unwinding::landing(&program);
-        let (functions, Framed { frames, cycles }) = parted(&program, &landing, assumed);
+        let (functions, Framed { frames, cycles, outlines }) = parted(&program, &landing, assumed);
         let tables = landing.into_iter().filter(|(_, pads)| pads.is_none()).map(|(op, _)| op);
+        let described = unwinding::frames(&program);
         let mut unwinding: BTreeMap<usize, fn(usize) -> Opaque> =
-            unwinding::escapes(&program).into_iter().map(|op| (op, Opaque::Unwinding as _)).collect();
+            described.escapes.iter().map(|&op| (op, Opaque::Unwinding as _)).collect();
         unwinding.extend(tables.map(|op| (op, Opaque::Landing as _)));
         let labels = tables::tables(&program);
         let unbounded = functions.iter().zip(&frames);
@@ -235,10 +236,15 @@ impl Analysis {
                 unit(&program, function, frame, slots, cycle, &by_entry, &unwinding, &unknown)
             })
             .collect();
+        for Unit { function, frame, slots, .. } in &mut units {
+            for slot in slots.iter_mut().filter(|slot| described.keep(function, frame, slot)) {
+                slot.class = Class::CalleeSave;
+            }
+        }
         into_others(&program, &mut units);
         astray(&mut units, &by_entry);
         enter(&program, &mut units, &owners);
-        left(&mut units, &by_entry);
+        left(&mut units, &by_entry, &outlines);
         handed(&mut units, &by_entry, assumed);
         for n in 0..units.len() {
             let below = reach(&units, n);
@@ -328,11 +334,17 @@ fn unknown(program: &Program) -> BTreeMap<usize, usize> {
     out
 }
 
-/// Suspects the exits of functions whose frame a caller reads afterwards: a cell below the caller's stack pointer that the caller has
-/// not written since.
-fn left(units: &mut [Unit], by_entry: &HashMap<usize, usize>) {
+/// Suspects the exits of functions whose frame a caller reads afterwards, itself or through another callee: a cell below the caller's
+/// stack pointer that it has not written since.
+fn left(units: &mut [Unit], by_entry: &HashMap<usize, usize>, outlines: &Outlines) {
     let mut read: BTreeSet<usize> = BTreeSet::new();
+    let below = |callee: &Callee| match callee {
+        Callee::Local(entry) => outlines.get(entry).is_none_or(|outline| outline.below),
+        _ => false,
+    };
     for unit in units.iter() {
+        let another = below(&Callee::Local(unit.function.entry))
+            || unit.function.callees().any(|(_, callee)| below(callee));
         for (op, call) in &unit.function.calls {
             let Callee::Local(entry) = &call.callee else { continue };
             let Some(state) = unit.frame.before.get(op) else { continue };
@@ -341,7 +353,7 @@ fn left(units: &mut [Unit], by_entry: &HashMap<usize, usize>) {
                 _ => true,
             };
             let wanted = unit.live.after.get(op).into_iter().flatten();
-            if wanted.into_iter().any(|&s| below(&unit.slots[s])) {
+            if another || wanted.into_iter().any(|&s| below(&unit.slots[s])) {
                 read.extend(by_entry.get(entry));
             }
         }
@@ -544,12 +556,9 @@ fn unit(
             }
         }
     }
-    let opaque = function
-        .astray
-        .first()
-        .map(|&op| Opaque::Jump(op))
-        .or(function.body.iter().find_map(|op| unknown.get(op)).map(|&op| Opaque::Unknown(op)))
+    let opaque = (function.body.iter().find_map(|op| unknown.get(op)).map(|&op| Opaque::Unknown(op)))
         .or(function.body.iter().copied().find(|&op| undecoded(program, op)).map(Opaque::Bytes))
+        .or(function.astray.first().map(|&op| Opaque::Jump(op)))
         .or(frame.lost.first().map(|&op| Opaque::StackPointer(op)))
         .or(frame.unbalanced.first().map(|&op| Opaque::Unbalanced(op)))
         .or(frame.returns.map(Opaque::ReturnAddress))

@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use core::fmt;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -116,10 +116,12 @@ pub struct Assembled {
     pub symbols: Vec<Symbol>,
     /// References of code and of data that are loaded, by the place of the field.
     pub references: HashMap<Place, Reference>,
-    /// The names and bytes of sections that are loaded and hold no code, without those of unwinders.
+    /// The names and bytes of sections that are loaded and hold no code, without those that only unwinders read.
     pub data: Vec<(String, Vec<u8>)>,
     /// Sections that a program may write.
     pub written: BTreeSet<usize>,
+    /// The names of sections that are not loaded, or that only unwinders read.
+    pub idle: BTreeSet<String>,
 }
 
 /// The beginning of the labels that are put before instructions.
@@ -176,19 +178,33 @@ fn refusal(output: &Output, source: &Path) -> AssembleError {
             let (number, rest) = rest.split_once(':')?;
             let number: usize = number.trim().parse().ok()?;
             let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ':').trim();
-            let lower = rest.to_ascii_lowercase();
-            lower.starts_with("error").then(|| (number, rest[5..].trim_start_matches(':').trim().to_owned()))
+            complaint(rest).map(|why| (number, why))
         })
         .collect();
     let all = complaints.iter().map(|&(line, _)| line).collect();
     match complaints.into_iter().next() {
         Some((line, why)) => AssembleError::Refused { line: Some(line), all, why },
-        None => AssembleError::Refused {
-            line: None,
-            all,
-            why: said.lines().next().unwrap_or("the assembler failed without a message").to_owned(),
-        },
+        None => AssembleError::Refused { line: None, all, why: without_line(&said, &prefix) },
     }
+}
+
+/// What follows `Error:` or `Fatal error:`.
+fn complaint(said: &str) -> Option<String> {
+    let lower = said.to_ascii_lowercase();
+    let length = ["error", "fatal error"].iter().find(|word| lower.starts_with(**word))?.len();
+    Some(said[length..].trim_start_matches(':').trim().to_owned())
+}
+
+/// The first complaint about the file as a whole; else the first line that is not a heading. Our own name of the file is
+/// left out.
+fn without_line(said: &str, prefix: &str) -> String {
+    let bare = |line: &str| line.trim_start_matches(prefix).trim().to_owned();
+    let mut lines = said.lines().map(bare);
+    let whole = lines.clone().find_map(|line| complaint(&line));
+    let heading = |line: &String| line.eq_ignore_ascii_case("assembler messages:");
+    let first = || lines.find(|line| !heading(line) && !line.is_empty());
+    let why = whole.or_else(first).unwrap_or_else(|| "the assembler failed without a message".to_owned());
+    why.replace(prefix, "")
 }
 
 /// Assembles a text and finds the bytes of each of its instructions.
@@ -297,6 +313,7 @@ fn read(bytes: &[u8]) -> Result<Assembled, object::Error> {
         references: HashMap::new(),
         data: Vec::new(),
         written: BTreeSet::new(),
+        idle: BTreeSet::new(),
     };
     for symbol in file.symbols() {
         let (Some(section), Ok(name)) = (symbol.section_index(), symbol.name()) else { continue };
@@ -310,24 +327,36 @@ fn read(bytes: &[u8]) -> Result<Assembled, object::Error> {
             out.symbols.push(Symbol { name: name.to_owned(), place, global, function, weak });
         }
     }
+    let flag = |section: &object::Section<'_, '_>, flag: u32| matches!(section.flags(), object::SectionFlags::Elf { sh_flags } if sh_flags & u64::from(flag) != 0);
+    let loaded = |section: &object::Section<'_, '_>| flag(section, object::elf::SHF_ALLOC);
+    // Tables of unwinders are data like others if something else refers to them.
+    let of_unwinders =
+        |name: &str| name == ".eh_frame" || name == ".sframe" || name.starts_with(".gcc_except_table");
+    let mut named = HashSet::new();
+    for section in file
+        .sections()
+        .filter(|section| loaded(section) && section.name().is_ok_and(|name| !of_unwinders(name)))
+    {
+        let targets = section.relocations().filter_map(|(_, relocation)| match relocation.target() {
+            RelocationTarget::Symbol(target) => file.symbol_by_index(target).ok()?.section_index(),
+            _ => None,
+        });
+        named.extend(targets);
+    }
+    let mut busy = BTreeSet::new();
     for section in file.sections() {
-        if section.kind() != object::SectionKind::Text {
-            use object::SectionKind::{Data, ReadOnlyData, ReadOnlyDataWithRel, ReadOnlyString, Tls};
-            let name = section.name()?;
-            let unwinder = [".eh_frame", ".gcc_except_table", ".sframe", ".note"]
-                .iter()
-                .any(|start| name.starts_with(start));
-            if matches!(section.kind(), Data | ReadOnlyData | ReadOnlyDataWithRel | ReadOnlyString | Tls)
-                && !unwinder
-            {
+        let name = section.name()?;
+        let code = section.kind() == object::SectionKind::Text;
+        let idle = !code && (!loaded(&section) || of_unwinders(name) && !named.contains(&section.index()));
+        if idle { &mut out.idle } else { &mut busy }.insert(name.to_owned());
+        if !code {
+            if !idle {
                 out.data.push((name.to_owned(), section.uncompressed_data()?.into_owned()));
             }
-            let flag = |flag: u32| matches!(section.flags(), object::SectionFlags::Elf { sh_flags } if sh_flags & u64::from(flag) != 0);
-            let loaded = flag(object::elf::SHF_ALLOC);
-            if flag(object::elf::SHF_WRITE) && !name.starts_with(".data.rel.ro") {
+            if flag(&section, object::elf::SHF_WRITE) && !name.starts_with(".data.rel.ro") {
                 out.written.insert(section.index().0);
             }
-            if !loaded || [".eh_frame", ".gcc_except_table"].iter().any(|start| name.starts_with(start)) {
+            if idle {
                 continue;
             }
         } else {
@@ -350,5 +379,41 @@ fn read(bytes: &[u8]) -> Result<Assembled, object::Error> {
             out.references.insert(Place { section: number, offset }, reference);
         }
     }
+    out.idle.retain(|name| !busy.contains(name));
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+
+    use super::*;
+
+    fn refused(said: &str) -> (Option<usize>, String) {
+        let output = Output {
+            status: std::process::ExitStatus::from_raw(256),
+            stdout: Vec::new(),
+            stderr: said.as_bytes().to_vec(),
+        };
+        match refusal(&output, Path::new("/tmp/x/text.s")) {
+            AssembleError::Refused { line, why, .. } => (line, why),
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn the_first_complaint_is_told_without_our_own_path() {
+        let heading = "/tmp/x/text.s: Assembler messages:\n";
+        for (said, line, why) in [
+            ("/tmp/x/text.s:3: Error: bad\n/tmp/x/text.s:4: Error: worse\n", Some(3), "bad"),
+            ("/tmp/x/text.s:3:7: error: bad\n", Some(3), "bad"),
+            ("/tmp/x/text.s:3: Fatal error: bad\n", Some(3), "bad"),
+            ("/tmp/x/text.s: Error: open CFI\n", None, "open CFI"),
+            ("other.s:2: Warning: odd\nother.s:2: Error: bad\n", None, "other.s:2: Warning: odd"),
+            ("", None, "the assembler failed without a message"),
+        ] {
+            assert_eq!(refused(said), (line, why.to_owned()), "{said}");
+            assert_eq!(refused(&format!("{heading}{said}")), (line, why.to_owned()), "{said}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ pub enum Assumption {
     /// Code stays within its objects: an address that is made from one object, plus an index, never leaves it. An object of a frame that
     /// is reached this way has its address taken, or is indexed, at its first byte.
     Objects,
-    /// The index of a jump through a table of labels stays inside the table. Always made, as compilers promise it; a verdict names it if
+    /// The index of a jump through a table of labels stays inside the table, which the jump's own function names. Always made, as compilers promise it; a verdict names it if
     /// some jump of the file has an index that the analysis does not bound.
     Tables,
 }
@@ -39,7 +39,9 @@ impl Assumption {
             Assumption::Objects => {
                 "an address made from one object, plus an index, stays in it; objects of a frame are reached from their first byte on"
             }
-            Assumption::Tables => "the index of a jump through a table of labels stays inside the table",
+            Assumption::Tables => {
+                "the index of a jump through a table of labels stays inside the table, which its own function names"
+            }
         }
     }
 }
@@ -54,10 +56,10 @@ impl FromStr for Assumption {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Assumption, String> {
-        let all = Assumption::ALL.map(Assumption::name).join(", ");
+        let all = Assumption::ALL.map(Assumption::name).join(" or ");
         Assumption::ALL
             .into_iter()
             .find(|one| one.name() == name)
-            .ok_or_else(|| format!("'{name}' is not an assumption: {all}"))
+            .ok_or_else(|| format!("unknown assumption '{name}'; expected {all}"))
     }
 }

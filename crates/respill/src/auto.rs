@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::analysis::Analysis;
 use crate::homes::{Bank, Home};
+use crate::names;
 use crate::neighbours::Neighbours;
 use crate::plan::{Plan, Policy, Wish, plan, weight};
 
@@ -64,7 +65,7 @@ pub struct Options {
 /// One trial.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Trial {
-    /// `mm`, or `mm without f:3`.
+    /// `mm`, or `without f:-24`.
     pub what: String,
     /// Slots that have another home in it.
     pub moved: usize,
@@ -215,7 +216,7 @@ pub fn search<J: Judge>(analysis: &Analysis, options: &Options, judge: &mut J) -
 
     // Then one of the hottest slots at a time: into each kind of home where it stays, and back where it has moved.
     for &key in candidates.iter().take(options.slots) {
-        let slot = format!("{}:{}", analysis.units[key.0].function.name(), key.1);
+        let slot = names::slot(analysis, &analysis.units[key.0], key.1);
         let mut challengers: Vec<(String, Plan)> = Vec::new();
         if kept.homes.contains_key(&key) {
             let mut without = kept.clone();

@@ -10,7 +10,9 @@ use serde::Serialize;
 use crate::analysis::Analysis;
 use crate::case::{Arena, Case, Missing, Ready};
 use crate::load::Loaded;
+use crate::program::Program;
 use crate::slots::Class;
+use crate::validate::runs::{in_words, words};
 
 /// The number of times each instruction of a program ran in one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,8 +42,29 @@ impl fmt::Display for CountError {
         match self {
             CountError::Unavailable(e) => e.fmt(f),
             CountError::Missing(e) => e.fmt(f),
-            CountError::Ended(how) => write!(f, "the call did not come back: {how:?}"),
+            CountError::Ended(how) => {
+                write!(f, "the call did not come back: it {}", words(how, |at| format!("at {at:#x}")))
+            }
         }
+    }
+}
+
+impl CountError {
+    /// The error in words, with the line of the program at which the call ended.
+    #[must_use]
+    pub fn told(&self, loaded: &Loaded, program: &Program) -> String {
+        match self {
+            CountError::Ended(how) => {
+                format!("the call did not come back: it {}", in_words(how, loaded, program))
+            }
+            _ => self.to_string(),
+        }
+    }
+
+    /// Whether the call needed more time or instructions than allowed.
+    #[must_use]
+    pub const fn is_late(&self) -> bool {
+        matches!(self, CountError::Ended(Ending::TimedOut | Ending::TooLong))
     }
 }
 

@@ -15,7 +15,7 @@ use petgraph::visit::{DfsPostOrder, Walker};
 use crate::assembler::Place;
 use crate::frame::{CALLEE_SAVED, writes};
 use crate::places::{by_name, closed, taken, taken_but};
-use crate::program::{Op, Program, Target, is_near_branch};
+use crate::program::{Gap, Op, Program, Target, is_near_branch};
 use crate::tables::{self, By, Table};
 
 /// The target of a call.
@@ -58,7 +58,7 @@ pub enum Exit {
     Link,
     /// By a jump to another function.
     Tail(Callee),
-    /// It ends: `ud2`, `hlt`, or the end of the text.
+    /// It ends: `ud2` or `hlt`.
     Stop,
 }
 
@@ -207,11 +207,44 @@ fn linked_by(
         }
     }
     out.sort_by_key(|f| f.entry);
+    run_off(&mut out);
     for function in &mut out {
         let Function { entry, body, doors, .. } = function;
         doors.extend(body.iter().filter(|op| *op != entry && inside.contains(op)));
     }
     out
+}
+
+/// Finds calls at the end of their section that may return: only those of a function of this file that has no way back may not.
+fn run_off(functions: &mut [Function]) {
+    let mut returning: HashSet<usize> = HashSet::new();
+    let ends = |returning: &HashSet<usize>, call: &Call| match &call.callee {
+        Callee::Local(entry) => returning.contains(entry),
+        Callee::External(name) => !never_returns(name),
+        Callee::Unknown => true,
+    };
+    loop {
+        let back = |f: &&Function| {
+            !f.astray.is_empty()
+                || f.calls.values().any(|call| call.back.is_none() && ends(&returning, call))
+                || f.exits.values().any(|exit| match exit {
+                    Exit::Return | Exit::Link => true,
+                    Exit::Tail(Callee::Local(entry)) => returning.contains(entry),
+                    Exit::Tail(Callee::External(name)) => !never_returns(name),
+                    Exit::Tail(Callee::Unknown) => true,
+                    Exit::Stop => false,
+                })
+        };
+        let found: HashSet<usize> = functions.iter().filter(back).map(|f| f.entry).collect();
+        if found.len() == returning.len() {
+            break;
+        }
+        returning = found;
+    }
+    for function in functions {
+        let ends = function.calls.iter().filter(|(_, call)| call.back.is_none() && ends(&returning, call));
+        function.astray.extend(ends.map(|(&op, _)| op).collect::<Vec<_>>());
+    }
 }
 
 /// Whether Rust made this name. Its functions never return a value in st(0).
@@ -245,7 +278,25 @@ fn never_returns(name: &str) -> bool {
         "__stack_chk_fail",
         "__chk_fail",
     ];
-    NAMES.contains(&name) || diverges(name)
+    // What follows a check that failed, in Rust's core and alloc.
+    const FAILS: [&str; 11] = [
+        "16slice_index_fail",
+        "22slice_index_order_fail",
+        "24slice_end_index_len_fail",
+        "26slice_start_index_len_fail",
+        "17len_mismatch_fail",
+        "13unwrap_failed",
+        "13expect_failed",
+        "18handle_alloc_error",
+        "7raw_vec12handle_error",
+        "17capacity_overflow",
+        "22panic_already_borrowed",
+    ];
+    let of_libraries = of_rust(name) && ["4core", "5alloc"].iter().any(|library| name.contains(library));
+    NAMES.contains(&name)
+        || diverges(name)
+        || of_libraries && FAILS.iter().any(|fails| name.contains(fails))
+        || name.starts_with("_ZSt") && name.contains("__throw_")
 }
 
 /// Whether a function of this name is one of C's library or of a compiler's, has few arguments and returns no float.
@@ -447,18 +498,15 @@ fn with_pads(
         let op = &program.ops[i];
         let adjacent =
             program.ops.get(i + 1).filter(|next| next.place.section == op.place.section).map(|_| i + 1);
-        // The text's order is not the section's where sections change in between.
-        let parted = || {
-            let end = Place { offset: op.place.offset + op.instruction.len() as u64, ..op.place };
-            !op.instruction.is_invalid() && program.at.get(&end).is_some_and(|&behind| behind != i + 1)
-        };
+        // The text's order is not the section's where sections change in between, and the linker chooses what follows a section.
+        let end = Place { offset: op.place.offset + op.instruction.len() as u64, ..op.place };
+        // Bytes that are not decoded make the function opaque.
+        let unread = op.instruction.is_invalid() || matches!(op.after, Gap::Bytes(_));
+        let beside = unread || program.at.get(&end) == Some(&(i + 1));
         let mut next: Vec<usize> = Vec::new();
         let fall = |out: &mut Function, next: &mut Vec<usize>| match adjacent {
-            _ if parted() => out.astray.push(i),
-            Some(after) => next.push(after),
-            None => {
-                out.exits.insert(i, Exit::Stop);
-            }
+            Some(after) if beside => next.push(after),
+            _ => out.astray.push(i),
         };
         match op.instruction.flow_control() {
             // It may fall through; its function is opaque.
@@ -537,13 +585,13 @@ fn with_pads(
                 }
             }
             FlowControl::Call | FlowControl::IndirectCall => {
-                if is_near_branch(&op.instruction) && op.target.is_none() || parted() {
+                if is_near_branch(&op.instruction) && op.target.is_none() || adjacent.is_some() && !beside {
                     out.astray.push(i);
                 }
                 // `call *name(%rip)` calls what the pointer holds, not the function `name`.
                 let by_name = is_near_branch(&op.instruction) || program.said(i).contains("@GOTPCREL");
                 let callee = if by_name { callee(&op.target) } else { Callee::Unknown };
-                // A call at the end of its section does not return. What it throws may be caught here.
+                // What it throws may be caught here.
                 let returns = !matches!(&callee, Callee::External(name) if never_returns(name));
                 out.calls.insert(i, Call { callee, back: adjacent, link: false });
                 let adjacent = adjacent.filter(|_| returns);

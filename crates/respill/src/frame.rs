@@ -120,6 +120,11 @@ pub(crate) fn writes(access: OpAccess) -> bool {
     matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }
 
+/// Whether an instruction may leave the register as it was that it seems to write: these do nothing without a shadow stack.
+pub(crate) fn may_keep(instruction: &Instruction) -> bool {
+    matches!(instruction.mnemonic(), Mnemonic::Rdsspd | Mnemonic::Rdsspq)
+}
+
 /// Whether an access may reach beyond the bytes that the operand names: by a count, or by the number of a bit.
 fn reaches_beyond(instruction: &Instruction, memory: &UsedMemory) -> bool {
     use Mnemonic::{Bt, Btc, Btr, Bts};
@@ -180,10 +185,10 @@ pub fn keeps(program: &Program, function: &Function, frame: &Frame, outlines: &O
 }
 
 /// Follows a function's registers to a fixed point, and lists its accesses. Callees that are not in `outlines` are
-/// unknown. If not `strict`, an address stays in its object.
+/// unknown.
 #[must_use]
-pub fn frame(program: &Program, function: &Function, outlines: &Outlines, strict: bool) -> Frame {
-    let (mut walker, before) = settled(program, function, outlines, strict);
+pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Frame {
+    let (mut walker, before) = settled(program, function, outlines);
     let mut out = Frame {
         accesses: Vec::new(),
         outside: Vec::new(),
@@ -226,19 +231,29 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines, strict
         }) {
             out.unbalanced.push(i);
         }
-        // A cell holds what a register held, or the stack pointer where it is an operand.
-        let pushes = instruction.mnemonic() == Mnemonic::Push;
+        // A cell holds what a register held, or the stack pointer where it is an operand, in whole or in part. As the first one it goes
+        // into a cell or into another register that is written.
+        let stack = |register: Register| register.full_register() == Register::RSP;
+        let named = |n: u32| instruction.op_kind(n) == OpKind::Register && stack(instruction.op_register(n));
         let copied = hidden.contains(&i)
-            || (u32::from(!pushes)..instruction.op_count()).any(|n| {
-                instruction.op_kind(n) == OpKind::Register && instruction.op_register(n) == Register::RSP
-            });
+            || (1..instruction.op_count()).any(named)
+            || instruction.op_count() > 0
+                && named(0)
+                && (instruction.mnemonic() == Mnemonic::Push
+                    || walker.info.info(instruction).used_registers().iter().any(|used| {
+                        writes(used.access()) && used.register().is_gpr() && !stack(used.register())
+                    }));
         let others = GENERAL.into_iter().filter(|register| *register != Register::RSP || copied);
         let values = others.map(|register| state.of(register));
         out.taken.extend(values.filter_map(|value| if let Value::Stack(a) = value { Some(a) } else { None }));
-        if instruction.mnemonic() == Mnemonic::Lea
-            && let Where::Indexed(a) | Where::Within(a, _) = state.operand(instruction)
-        {
-            out.taken.insert(a);
+        if instruction.mnemonic() == Mnemonic::Lea && instruction.op0_register() != Register::RSP {
+            let by = i64::from(instruction.memory_displacement32() as i32);
+            out.taken.extend(match (state.operand(instruction), state.of(instruction.memory_base())) {
+                (Where::Known(a) | Where::Indexed(a) | Where::Within(a, _), _) => Some(a),
+                // Half a register and a number.
+                (Where::Pointer, Value::Stack(a)) => Some(a.plus(by)),
+                _ => None,
+            });
         }
         // Return addresses are put and taken by calls alone.
         let returns = matches!(

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use iced_x86::{InstructionInfoFactory, Mnemonic, Register};
 
-use crate::analysis::{Analysis, Unit};
+use crate::analysis::{Analysis, Opaque, Unit};
 use crate::flow::{Callee, Exit};
 use crate::validate::reason::Place;
 
@@ -130,7 +130,16 @@ struct Walk<'a> {
     found: BTreeSet<(Fault, usize, usize, usize)>,
 }
 
-/// Finds the faults in every function of a program.
+/// The functions, by number, that [`lint`] cannot follow to their ends, and why: it says nothing of what they do.
+#[must_use]
+pub fn not_checked(analysis: &Analysis) -> Vec<(usize, Opaque)> {
+    let units = analysis.units.iter().enumerate();
+    let lost = units.filter_map(|(n, unit)| Some((n, unit.opaque?)));
+    // What an unwinder reads of a frame changes no path.
+    lost.filter(|(_, why)| !matches!(why, Opaque::Unwinding(_))).collect()
+}
+
+/// Finds the faults in every function of a program. Of those in [`not_checked`] it sees a part.
 #[must_use]
 pub fn lint(analysis: &Analysis) -> Vec<Finding> {
     let mut walk = Walk {

@@ -259,7 +259,7 @@ impl Assembled {
                         }
                         None => fail("the child sent nothing".into()),
                     },
-                    Ok((_, ended)) => fail(format!("it did not come back: {ended:?}")),
+                    Ok((_, ended)) => fail(format!("it did not come back: it {ended}")),
                     Err(e) => fail(format!("no process: {e}")),
                 }
             })

@@ -13,6 +13,23 @@ pub fn counted(n: u64, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
+/// A signal by its name and in words.
+#[must_use]
+pub fn signal(number: i32) -> String {
+    let said = match number {
+        4 => "SIGILL (illegal instruction)",
+        5 => "SIGTRAP (trap)",
+        6 => "SIGABRT (abort)",
+        7 => "SIGBUS (bus error)",
+        8 => "SIGFPE (arithmetic exception)",
+        9 => "SIGKILL (killed)",
+        11 => "SIGSEGV (segmentation fault)",
+        15 => "SIGTERM (terminated)",
+        _ => return format!("signal {number}"),
+    };
+    said.to_owned()
+}
+
 /// The name of an address in a frame: bytes from the stack pointer at the entry, `@LINE+BYTES` from what the
 /// instruction of that line aligned it to, or `@@LINE+BYTES` from where it was before that line.
 #[must_use]

@@ -106,7 +106,7 @@ impl Objection {
     pub fn says(self, analysis: &Analysis) -> String {
         let at = |of: usize, unit: Option<usize>, op: usize| {
             let line = analysis.program.line(op);
-            let Some(n) = unit else { return format!("in line {line}, to which no jump of the file leads") };
+            let Some(n) = unit else { return format!("in line {line}, to which no path leads") };
             let name = analysis.units[n].function.name();
             let relation = if n == of {
                 "the function itself"
@@ -120,6 +120,10 @@ impl Objection {
             format!("in line {line} by {name}, {relation}")
         };
         match self {
+            Objection::Used { home, unit: None, op, .. } => {
+                let line = analysis.program.line(op);
+                format!("line {line} uses {home}, and no path leads to line {line}")
+            }
             Objection::Used { of, home, unit, op } => format!("{home} is used {}", at(of, unit, op)),
             Objection::Float { of, home, unit, op } => {
                 format!("{home} is a register of x87, which is used {}", at(of, unit, op))

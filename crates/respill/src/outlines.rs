@@ -21,6 +21,7 @@ use crate::slots::{self, Slot};
 pub(crate) struct Framed {
     pub(crate) frames: Vec<(Frame, Vec<Slot>)>,
     pub(crate) cycles: Vec<usize>,
+    pub(crate) outlines: Outlines,
 }
 
 /// The most often that an outline of a cycle grows, before it counts as touching everything.
@@ -44,7 +45,6 @@ pub(crate) fn framed(
             }
         }
     }
-    let strict = !assumed.contains(&Assumption::Objects);
     let mut outlines = Outlines::new();
     let mut frames: Vec<Option<(Frame, Vec<Slot>)>> = functions.iter().map(|_| None).collect();
     let mut cycles = vec![0; functions.len()];
@@ -61,7 +61,7 @@ pub(crate) fn framed(
         let mut grown: HashMap<usize, usize> = HashMap::new();
         while let Some(node) = todo.pop_front() {
             let n = graph[node];
-            let mut frame = frame::frame(program, &functions[n], &outlines, strict);
+            let mut frame = frame::frame(program, &functions[n], &outlines);
             // A function called in between may change the register that holds another function's address.
             let keeps = |call: &Call, register: &Register| match &call.callee {
                 Callee::Local(entry) => outlines.get(entry).is_some_and(|o| o.keeps.contains(register)),
@@ -77,7 +77,7 @@ pub(crate) fn framed(
                 functions[n].calls.entry(*op).and_modify(|call| call.callee = Callee::Unknown);
             }
             if !unknown.is_empty() {
-                frame = frame::frame(program, &functions[n], &outlines, strict);
+                frame = frame::frame(program, &functions[n], &outlines);
             }
             // A jump through a pointer goes to places with its stack pointer. With the entry's it may also go to another function.
             for op in functions[n].gotos.clone() {
@@ -91,7 +91,7 @@ pub(crate) fn framed(
                 functions[n].gotos.iter().copied().filter(|op| may_leave(&frame, *op)).collect();
             if leaves.iter().any(|op| !functions[n].exits.contains_key(op)) {
                 functions[n].exits.extend(leaves.into_iter().map(|op| (op, Exit::Tail(Callee::Unknown))));
-                frame = frame::frame(program, &functions[n], &outlines, strict);
+                frame = frame::frame(program, &functions[n], &outlines);
             }
             if functions[n].astray.is_empty() {
                 let door = frame::second_entry(program, &functions[n], &frame, &outlines);
@@ -112,7 +112,7 @@ pub(crate) fn framed(
                     let grown = grown.entry(n).or_default();
                     *grown += 1;
                     if *grown > PATIENCE {
-                        (now.wild, now.lost) = (true, true);
+                        (now.wild, now.lost, now.below) = (true, true, true);
                         now.reach.clear();
                         now.writes = Writes { anywhere: true, ..Writes::default() };
                     }
@@ -129,7 +129,7 @@ pub(crate) fn framed(
             frames[n] = Some((frame, slots));
         }
     }
-    Framed { frames: frames.into_iter().flatten().collect(), cycles }
+    Framed { frames: frames.into_iter().flatten().collect(), cycles, outlines }
 }
 
 /// Whether the stack pointer may be the entry's at an instruction.
@@ -159,6 +159,7 @@ fn outline(
         reach: BTreeSet::new(),
         wild: lost || frame.gives,
         lost,
+        below: lost || slots::reads_below(function, frame, outlines, slots),
     };
     // The end of an object among its arguments on the stack is unknown.
     let handed = frame.taken.iter().any(|a| a.base == 0 && a.offset >= 8);
@@ -203,13 +204,15 @@ fn outline(
                 let top = offset - if call.link { 0 } else { 8 };
                 out.wild |= callee.wild;
                 out.lost |= callee.lost;
+                out.below |= callee.below;
                 out.reach.extend(callee.reach.iter().map(|&(from, to)| (top + from, top + to)));
             }
             (Some(callee), Some(Value::Stack(a))) => {
                 out.wild |= callee.wild || !callee.reach.is_empty() || !frame.is_fixed(a.base);
                 out.lost |= callee.lost || !callee.reach.is_empty();
+                out.below |= callee.below;
             }
-            _ => (out.wild, out.lost) = (true, true),
+            _ => (out.wild, out.lost, out.below) = (true, true, true),
         }
     }
     for (op, callee) in function.callees() {
@@ -240,9 +243,10 @@ fn outline(
                 Some(callee) => {
                     out.wild |= callee.wild;
                     out.lost |= callee.lost;
+                    out.below |= callee.below;
                     out.reach.extend(&callee.reach);
                 }
-                None => (out.wild, out.lost) = (true, true),
+                None => (out.wild, out.lost, out.below) = (true, true, true),
             },
             // Its arguments on the stack are this function's.
             Exit::Tail(_) => (out.wild, out.lost) = (true, true),
@@ -251,7 +255,7 @@ fn outline(
     }
     // Too many to track.
     if out.reach.len() > 256 {
-        (out.wild, out.lost) = (true, true);
+        (out.wild, out.lost, out.below) = (true, true, true);
         out.reach.clear();
     }
     out

@@ -7,7 +7,7 @@ use iced_x86::{FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, 
 
 use crate::assembler::{Place, Reference};
 use crate::flow::{Callee, Exit, Function};
-use crate::frame::{CALLEE_SAVED, GENERAL, reads, writes};
+use crate::frame::{CALLEE_SAVED, GENERAL, may_keep, reads, writes};
 use crate::program::{Op, Program, Target};
 use crate::registers;
 use crate::tables::{self, Table};
@@ -132,7 +132,7 @@ fn only_jumps(
             let bit = bit(used.register());
             match used.access() {
                 _ if made => held |= bit,
-                OpAccess::Write if used.register().size() >= 4 => held &= !bit,
+                OpAccess::Write if used.register().size() >= 4 && !may_keep(instruction) => held &= !bit,
                 _ => (),
             }
         }
@@ -217,8 +217,6 @@ fn lost(program: &Program, functions: &[Function], callee: &Callee) -> u16 {
 }
 
 pub(crate) fn taken_but(program: &Program, closed: &BTreeSet<usize>) -> Taken {
-    const DATA: [&str; 10] =
-        [".quad", ".8byte", ".xword", ".long", ".4byte", ".int", ".octa", ".dc.a", ".dc.l", ".reloc"];
     let mut out = BTreeSet::new();
     let by_name = by_name(program);
     let named = |said: &str| named_in(&by_name, said);
@@ -239,25 +237,21 @@ pub(crate) fn taken_but(program: &Program, closed: &BTreeSet<usize>) -> Taken {
             if op.instruction.mnemonic() == Mnemonic::Lea || !relative {
                 dark |= unlit(program.said(i)) || unlit_place(program, op);
             }
-            if numbered(program.said(i)) && !op.instruction.is_ip_rel_memory_operand() {
+            if hidden(program.said(i)) && !op.instruction.is_ip_rel_memory_operand() {
                 out.extend(0..program.ops.len());
             }
         }
     }
     let mut counts = true;
-    for (i, statement) in program.text.statements().iter().enumerate() {
-        if statement.kind != Kind::Directive || closed.contains(&i) {
-            continue;
-        }
-        let said = program.text.of(i);
-        let (directive, rest) = said.split_once(char::is_whitespace).unwrap_or((said, ""));
-        match directive {
+    for i in (0..program.text.statements().len()).filter(|i| !closed.contains(i)) {
+        let Some((directive, rest)) = program.text.directive(i) else { continue };
+        match directive.as_str() {
             ".section" | ".pushsection" => {
-                counts =
-                    ![".debug", ".eh_frame", ".stab"].iter().any(|name| rest.trim_start().starts_with(name));
+                let name = rest.split(',').next().unwrap_or_default().trim();
+                counts = !program.idle.contains(name);
             }
             ".text" | ".data" | ".bss" | ".popsection" | ".previous" => counts = true,
-            _ if counts && DATA.contains(&directive) => {
+            _ if counts && !says_nothing(&directive, rest) => {
                 // A place that counts from the section's beginning may be any.
                 if rest.contains(".text") {
                     out.extend(program.names.keys());
@@ -268,7 +262,7 @@ pub(crate) fn taken_but(program: &Program, closed: &BTreeSet<usize>) -> Taken {
                     let number = |rest: &str| rest.trim_start().starts_with(|c: char| c.is_ascii_digit());
                     value.split(['+', '-']).skip(1).any(number) && !named(value).is_empty()
                 };
-                if rest.split(',').any(|value| counts(&value)) || numbered(rest) {
+                if rest.split(',').any(|value| counts(&value)) || hidden(rest) {
                     out.extend(0..program.ops.len());
                     dark = true;
                 }
@@ -306,12 +300,9 @@ pub(crate) fn distance(field: &Place, there: Place) -> (usize, usize, u64) {
 
 /// The distances between two labels that data hold, as `.long LABEL-TABLE`.
 pub(crate) fn distances(program: &Program) -> HashSet<(usize, usize, u64)> {
-    let directives = program.text.statements().iter().enumerate();
-    let directives = directives.filter(|(_, statement)| statement.kind == Kind::Directive);
-    let values = directives.flat_map(|(i, _)| {
-        let (_, rest) = program.text.of(i).split_once(char::is_whitespace).unwrap_or_default();
-        rest.split(',').filter_map(|value| value.split_once('-'))
-    });
+    let directives = (0..program.text.statements().len()).filter_map(|i| program.text.directive(i));
+    let directives = directives.filter(|(directive, rest)| !says_nothing(directive, rest));
+    let values = directives.flat_map(|(_, rest)| rest.split(',').filter_map(|value| value.split_once('-')));
     let place = |name: &str| program.places.get(name.trim()).copied();
     values.filter_map(|(one, two)| Some(distance(&place(two)?, place(one)?))).collect()
 }
@@ -335,6 +326,68 @@ fn unlit_place(program: &Program, op: &Op) -> bool {
 pub(crate) fn by_name(program: &Program) -> HashMap<&str, usize> {
     let all = program.names.iter();
     all.flat_map(|(&op, names)| names.iter().map(move |name| (name.name.as_str(), op))).collect()
+}
+
+/// Whether a directive puts no address or distance anywhere. A name for a place is found among the symbols.
+fn says_nothing(directive: &str, rest: &str) -> bool {
+    const NOTHING: [&str; 45] = [
+        ".addrsig",
+        ".addrsig_sym",
+        ".align",
+        ".arch",
+        ".ascii",
+        ".asciz",
+        ".att_syntax",
+        ".balign",
+        ".base64",
+        ".bss",
+        ".cg_profile",
+        ".code64",
+        ".comm",
+        ".data",
+        ".file",
+        ".global",
+        ".globl",
+        ".hidden",
+        ".ident",
+        ".intel_syntax",
+        ".internal",
+        ".lcomm",
+        ".loc",
+        ".local",
+        ".p2align",
+        ".popsection",
+        ".previous",
+        ".protected",
+        ".pushsection",
+        ".section",
+        ".size",
+        ".stabd",
+        ".stabn",
+        ".stabs",
+        ".string",
+        ".string16",
+        ".string32",
+        ".string64",
+        ".string8",
+        ".subsection",
+        ".symver",
+        ".text",
+        ".type",
+        ".weak",
+        ".weakref",
+    ];
+    let one = |value: &str| words(value.trim()).next() == Some(value.trim());
+    match directive {
+        ".set" | ".equ" | ".equiv" | ".eqv" => rest.split_once(',').is_some_and(|(_, value)| one(value)),
+        _ if !directive.starts_with('.') => one(rest.trim_start_matches('=')),
+        _ => NOTHING.contains(&directive) || directive.starts_with(".cfi_"),
+    }
+}
+
+/// Whether a statement may name a place otherwise than by a plain label.
+fn hidden(said: &str) -> bool {
+    said.contains('"') || numbered(said)
 }
 
 /// Whether a statement refers to a label that is a number, as in `1b`.

@@ -10,6 +10,7 @@ use crate::analysis::{Analysis, Opaque, Unit};
 use crate::flow::Callee;
 use crate::homes::{Bank, Home};
 use crate::neighbours::{Neighbours, Objection};
+use crate::rewrite;
 use crate::slots::{Class, Slot};
 use crate::validate::pairs::takes_register;
 
@@ -70,7 +71,7 @@ pub enum Stays {
 impl fmt::Display for Stays {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Stays::Class(class) => write!(f, "it is not a spilled value ({class:?})"),
+            Stays::Class(class) => write!(f, "it holds no spilled value ({})", class.name()),
             Stays::FromOutside => {
                 f.write_str("it is read before it is written, or lies in the caller's frame")
             }
@@ -79,10 +80,10 @@ impl fmt::Display for Stays {
                 f.write_str("it lives across a call to unknown code, or into its own function")
             }
             Stays::Shared(_) => f.write_str("an instruction that names it also belongs to another function"),
-            Stays::Operand(_) => f.write_str("an instruction names it that cannot be rewritten here"),
-            Stays::Full => f.write_str("all homes are taken where it lives"),
+            Stays::Operand(_) => f.write_str("it is named by an instruction that cannot be rewritten here"),
+            Stays::Full => f.write_str("it finds no free home"),
             Stays::Refused(_) => f.write_str("its callers or callees use the homes"),
-            Stays::Aliased => f.write_str("something else touches it"),
+            Stays::Aliased => f.write_str("something else may touch it"),
             Stays::NotWanted => f.write_str("it was not requested"),
         }
     }
@@ -273,7 +274,8 @@ fn rewritable(analysis: &Analysis, unit: &Unit, op: usize) -> bool {
         && general
         && takes_register(instruction)
         && !prefixed
-        && !said.contains(['"', '{'])
+        && !said.contains(['"', '{', '\''])
+        && rewrite::is_apart(said)
         && unit.registers.free(op).is_some()
 }
 

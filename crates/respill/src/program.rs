@@ -155,6 +155,8 @@ pub struct Program {
     pub(crate) places: HashMap<String, Place>,
     /// Sections that a program may write.
     pub(crate) written: BTreeSet<usize>,
+    /// The names of sections that are not loaded, or that only unwinders read.
+    pub(crate) idle: BTreeSet<String>,
     /// Whether string instructions may run downwards.
     pub(crate) downwards: bool,
 }
@@ -250,7 +252,7 @@ impl Program {
         let unknown = (0..ops.len()).filter(|&op| assembled.unknown.contains(&ops[op].statement)).collect();
         use Mnemonic::{Popf, Popfq, Std};
         let downwards = ops.iter().any(|op| matches!(op.instruction.mnemonic(), Std | Popf | Popfq));
-        let (file, data) = (file.to_owned(), assembled.data);
+        let (file, data, idle) = (file.to_owned(), assembled.data, assembled.idle);
         Ok(Program {
             file,
             text,
@@ -264,6 +266,7 @@ impl Program {
             pointers,
             places,
             written,
+            idle,
             downwards,
         })
     }

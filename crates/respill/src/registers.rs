@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, Register};
 
 use crate::flow::{Callee, Exit, Function};
-use crate::frame::GENERAL;
+use crate::frame::{self, CALLEE_SAVED, GENERAL};
 use crate::program::Program;
 
 /// A set of general registers, a bit for each of [`GENERAL`].
@@ -82,7 +82,9 @@ pub(crate) fn usage(instruction: &Instruction, info: &mut InstructionInfoFactory
         out.used |= this;
         match register.access() {
             // A write of 8 or 16 bits keeps the rest.
-            OpAccess::Write if register.register().size() >= 4 => out.kill |= this,
+            OpAccess::Write if register.register().size() >= 4 && !frame::may_keep(instruction) => {
+                out.kill |= this;
+            }
             OpAccess::None | OpAccess::NoMemAccess => (),
             _ => out.read |= this,
         }
@@ -107,8 +109,9 @@ pub fn registers(program: &Program, function: &Function, known: bool) -> Registe
             match call.callee {
                 // A pointer may lead to a function of this file with its own convention.
                 Callee::Local(_) | Callee::Unknown => read = ALL,
+                // The unwinder may continue in a caller, with these.
                 Callee::External(_) => {
-                    read |= set(ARGUMENTS);
+                    read |= set(ARGUMENTS) | set(&CALLEE_SAVED);
                     kill |= set(&CLOBBERED) & !read;
                 }
             }

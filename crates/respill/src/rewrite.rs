@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use iced_x86::{Mnemonic, OpKind, Register};
 
 use crate::analysis::{Analysis, Unit};
-use crate::flow::{Callee, Exit};
+use crate::flow::{Callee, Exit, Function};
 use crate::homes::{Home, Style, Syntax};
 use crate::plan::Plan;
+use crate::program::Program;
 use crate::text::{Edits, Kind};
 
 /// Options of the rewritten text.
@@ -95,7 +96,7 @@ pub fn rewrite(analysis: &Analysis, plan: &Plan, options: Options) -> Result<Rew
         let mmx = all.iter().any(|home| matches!(home, Home::Mm(_)));
         let indent = |said: Vec<String>| said.into_iter().map(|line| line + "\n\t").collect::<String>();
         if unit.entered {
-            let entry = program.ops[unit.function.entry].statement;
+            let entry = program.ops[behind_mark(program, &unit.function)].statement;
             let style = Style { syntax: syntaxes[&entry], vex: unit.vex };
             let lanes: BTreeSet<u8> = all
                 .iter()
@@ -144,6 +145,17 @@ pub fn rewrite(analysis: &Analysis, plan: &Plan, options: Options) -> Result<Rew
         }
     }
     Ok(Rewritten { text: program.text.edited(&edits), changed, edits })
+}
+
+/// The first instruction, or the one behind an `endbr64` that an indirect call wants to find first. No jump leads in between.
+fn behind_mark(program: &Program, function: &Function) -> usize {
+    let (entry, next) = (function.entry, function.entry + 1);
+    let marked = program.ops[entry].instruction.mnemonic() == Mnemonic::Endbr64;
+    let labelled = |to: usize| {
+        let between = &program.text.statements()[program.ops[entry].statement..program.ops[to].statement];
+        between.iter().any(|statement| statement.kind == Kind::Label)
+    };
+    if marked && function.next[&entry] == [next] && !labelled(next) { next } else { entry }
 }
 
 /// Whether a callee is outside, or may call or jump to code outside, including code that does not return.
@@ -226,6 +238,12 @@ fn memory_operand(instruction: &iced_x86::Instruction) -> Option<u32> {
 fn general_name(register: Register, size: usize) -> String {
     let register = if size == 8 { register.full_register() } else { register.full_register32() };
     format!("{register:?}").to_ascii_lowercase()
+}
+
+/// Whether the text of an instruction shows which operand is in memory. One in brackets is of Intel's syntax.
+pub(crate) fn is_apart(said: &str) -> bool {
+    let syntax = if said.contains('[') { Syntax::Intel { prefix: true } } else { Syntax::Att };
+    with_register(said, "", syntax).is_some()
 }
 
 /// An instruction's text with a register in place of its one memory operand.

@@ -33,6 +33,23 @@ pub enum Class {
     Mixed,
 }
 
+impl Class {
+    /// Its name in tables and messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Class::Spill => "spill",
+            Class::Pointer => "pointer",
+            Class::Operand => "operand",
+            Class::CalleeSave => "callee-save",
+            Class::SavedStack => "saved-stack",
+            Class::Narrow => "narrow",
+            Class::Vector => "vector",
+            Class::Mixed => "mixed",
+        }
+    }
+}
+
 /// A cell: bytes of the frame that are accessed together.
 #[derive(Clone, Debug)]
 pub struct Slot {
@@ -389,7 +406,8 @@ fn called(
             let end = slot.address.offset + slot.size as i64;
             let entry = |by: i64| Address { base: 0, offset: by };
             let reached = outline.is_none_or(|outline| {
-                outline.reach.iter().any(|&(from, to)| frame.meets(slot.address, end, entry(from), to))
+                outline.below
+                    || outline.reach.iter().any(|&(from, to)| frame.meets(slot.address, end, entry(from), to))
             });
             if reached {
                 suspect(slot, op);
@@ -450,6 +468,39 @@ pub struct Live {
     pub before: HashMap<usize, BTreeSet<usize>>,
     /// After each instruction.
     pub after: HashMap<usize, BTreeSet<usize>>,
+}
+
+/// Whether a function or its callees' arguments name bytes below its stack pointer that nothing may have written before.
+pub(crate) fn reads_below(function: &Function, frame: &Frame, outlines: &Outlines, slots: &[Slot]) -> bool {
+    let below = |slot: &Slot| slot.address.base != 0 || slot.address.offset < 0;
+    if slots.iter().any(|slot| slot.from_outside && slot.suspects.is_empty() && below(slot)) {
+        return true;
+    }
+    let far =
+        |access: &Access| matches!(access.place, Where::Indexed(_) | Where::Pointer | Where::Within(..));
+    if frame.escapes || frame.accesses.iter().any(|access| access.writes && far(access)) {
+        return false;
+    }
+    function.calls.iter().any(|(op, call)| {
+        let (Callee::Local(entry), Some(state)) = (&call.callee, frame.before.get(op)) else {
+            return false;
+        };
+        let (Some(outline), Value::Stack(top)) = (outlines.get(entry), state.of(Register::RSP)) else {
+            return false;
+        };
+        let top = top.plus(if call.link { 0 } else { -8 });
+        let named = |&(from, to): &(i64, i64)| {
+            let end = top.offset.saturating_add(to).min(if top.base == 0 { 0 } else { i64::MAX });
+            let mut next = top.offset + from.max(8);
+            for slot in slots.iter().filter(|slot| slot.address.base == top.base) {
+                if slot.address.offset <= next {
+                    next = next.max(slot.address.offset + slot.size as i64);
+                }
+            }
+            to <= 8 || next >= end
+        };
+        !outline.reach.iter().all(named)
+    })
 }
 
 /// Follows every slot backwards from its reads to its writes.

@@ -282,6 +282,17 @@ pub enum Ended {
     TimedOut,
 }
 
+impl core::fmt::Display for Ended {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Ended::Done => f.write_str("ended"),
+            Ended::Left(code) => write!(f, "exited with code {code}"),
+            Ended::Signal(signal) => write!(f, "was killed by {}", crate::names::signal(*signal)),
+            Ended::TimedOut => f.write_str("took too long"),
+        }
+    }
+}
+
 /// A child's message to its parent.
 #[derive(Debug)]
 pub struct Voice(i32);

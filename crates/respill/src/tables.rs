@@ -99,8 +99,11 @@ pub(crate) fn tables(program: &Program) -> HashMap<String, Table> {
 
 /// Whether nothing writes a table, and all that it holds up to the next label are its entries.
 fn is_whole(program: &Program, labels: &BTreeSet<Place>, name: &str, table: &Table) -> bool {
-    let Some(&begin) = program.places.get(name).filter(|place| !program.written.contains(&place.section))
-    else {
+    // Beside code, a distance is no reference.
+    let constant = |place: &&Place| {
+        !program.written.contains(&place.section) && !program.lead.contains_key(&place.section)
+    };
+    let Some(&begin) = program.places.get(name).filter(constant) else {
         return false;
     };
     let last = Place { offset: u64::MAX, ..begin };

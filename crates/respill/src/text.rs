@@ -48,6 +48,8 @@ pub enum TextError {
         /// Its line.
         line: usize,
     },
+    /// It begins with a UTF-8 byte order mark, which the assembler takes for a part of the first statement.
+    ByteOrderMark,
     /// A directive of the C preprocessor: the text is not yet assembly.
     Preprocessor {
         /// Its line.
@@ -67,6 +69,7 @@ impl TextError {
     #[must_use]
     pub const fn line(&self) -> usize {
         match self {
+            TextError::ByteOrderMark => 1,
             TextError::Unterminated { line, .. }
             | TextError::Zero { line }
             | TextError::Preprocessor { line }
@@ -80,6 +83,9 @@ impl fmt::Display for TextError {
         match self {
             TextError::Unterminated { what, .. } => write!(f, "a {what} that does not end"),
             TextError::Zero { .. } => f.write_str("a NUL byte"),
+            TextError::ByteOrderMark => {
+                f.write_str("a UTF-8 byte order mark, which assemblers do not know; save the file without it")
+            }
             TextError::Preprocessor { .. } => {
                 f.write_str("the C preprocessor has not been run over this text; `cc -E` does")
             }
@@ -118,6 +124,9 @@ impl Text {
         if let Some(at) = text.find('\0') {
             return Err(TextError::Zero { line: text[..at].matches('\n').count() + 1 });
         }
+        if text.starts_with('\u{feff}') {
+            return Err(TextError::ByteOrderMark);
+        }
         let cut = |text: &str| Cutter { text, at: 0, line: 1, out: Vec::new() }.run();
         let fault = match cut(&text) {
             Ok(statements) => return Ok(Text { text, statements, given: None }),
@@ -155,6 +164,13 @@ impl Text {
     #[must_use]
     pub fn of(&self, statement: usize) -> &str {
         &self.text[self.statements[statement].span.clone()]
+    }
+
+    /// A directive's name in small letters, as the assembler reads it, and what follows.
+    pub(crate) fn directive(&self, statement: usize) -> Option<(String, &str)> {
+        let said = Some(self.of(statement)).filter(|_| self.statements[statement].kind == Kind::Directive)?;
+        let end = said.find(|c: char| !is_name(c.encode_utf8(&mut [0; 4]))).unwrap_or(said.len());
+        Some((said[..end].to_ascii_lowercase(), said[end..].trim()))
     }
 
     /// The text with some statements replaced, or text added before or behind them; every other byte is kept.
@@ -329,6 +345,16 @@ impl Cutter<'_> {
                     end = self.at;
                     continue;
                 }
+                // A character, perhaps behind a backslash, and perhaps with a quote behind it.
+                b'\'' if bytes.get(self.at + 1).is_some_and(|&byte| byte.is_ascii() && byte != b'\n') => {
+                    self.at += if bytes[self.at + 1] == b'\\' { 2 } else { 1 };
+                    if bytes.get(self.at).is_some_and(|&byte| byte.is_ascii() && byte != b'\n') {
+                        self.at += 1;
+                    }
+                    self.at += usize::from(bytes.get(self.at) == Some(&b'\''));
+                    end = self.at;
+                    continue;
+                }
                 b':' if is_name(&self.text[start..end]) => {
                     self.at += 1;
                     self.out.push(Statement { line, span: start..self.at, kind: Kind::Label });
@@ -350,6 +376,9 @@ impl Cutter<'_> {
             if MACROS.contains(&name.as_str()) {
                 return Err(TextError::Macro { line, name });
             }
+        } else if said.starts_with('"') {
+            // The name of a directive in quotes.
+            return Err(TextError::Macro { line, name: said.to_owned() });
         }
         self.out.push(Statement { line, span: start..end, kind });
         Ok(())
@@ -416,6 +445,23 @@ mod tests {
     }
 
     #[test]
+    fn characters_begin_no_string_and_no_comment() {
+        let got = cut(
+            "cmpb $'\"', %al; movb $'#,%cl # '\n movb $'\\'', %dl; movb $';', %bl\n movb $'é, %bl; movb $'\n nop",
+        );
+        let want = [
+            "cmpb $'\"', %al",
+            "movb $'#,%cl",
+            "movb $'\\'', %dl",
+            "movb $';', %bl",
+            "movb $'é, %bl",
+            "movb $'",
+            "nop",
+        ];
+        assert_eq!(got.iter().map(|(.., said)| said.as_str()).collect::<Vec<_>>(), want);
+    }
+
+    #[test]
     fn an_edit_keeps_every_other_byte() {
         let text = Text::new("f:\r\n  movq %rax, (%rsp)   # kept\n\tret\n").expect("a text");
         let mut edits = Edits::default();
@@ -440,6 +486,7 @@ mod tests {
             (".rept 3", 1),
             (".rept(3)", 1),
             ("nop\n.INCLUDE\"x\"", 2),
+            ("nop\n\".quad\" f", 2),
         ] {
             assert_eq!(Text::new(text).expect_err("refused").line(), line, "{text:?}");
         }

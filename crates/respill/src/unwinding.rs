@@ -3,12 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use iced_x86::Register;
+
+use crate::flow::Function;
+use crate::frame::{Address, Frame, GENERAL};
 use crate::places::by_name;
 use crate::program::Program;
+use crate::slots::Slot;
 use crate::text::Kind;
 
 /// For the first instruction after each directive that names a table of the unwinder: the places at which a handler or cleanup begins,
-/// or nothing if the table is not understood.
+/// or nothing if the table is not understood. Frames that the text describes in bytes may name a table for any function.
 pub(crate) fn landing(program: &Program) -> BTreeMap<usize, Option<BTreeSet<usize>>> {
     let said = |i: usize| program.text.of(i);
     let labels: HashMap<&str, usize> = program
@@ -21,19 +26,19 @@ pub(crate) fn landing(program: &Program) -> BTreeMap<usize, Option<BTreeSet<usiz
         .collect();
     let places = by_name(program);
     let (mut out, mut personality) = (BTreeMap::new(), "");
-    for (i, statement) in program.text.statements().iter().enumerate() {
-        if statement.kind != Kind::Directive {
-            continue;
+    for i in 0..program.text.statements().len() {
+        let Some((directive, what)) = program.text.directive(i) else { continue };
+        if directive == ".cfi_personality" {
+            personality = what;
         }
-        if let Some(name) = said(i).strip_prefix(".cfi_personality") {
-            personality = name;
+        if describes_frames(&directive, what) {
+            return (0..program.ops.len()).map(|op| (op, None)).collect();
         }
         // 0xff means none.
-        let Some(what) =
-            said(i).strip_prefix(".cfi_lsda").filter(|what| !what.trim_start().starts_with("0xff"))
-        else {
+        let none = directive == ".cfi_lsda" && what == "0xff";
+        if !directive.starts_with(".cfi") || !directive.contains("lsda") || none {
             continue;
-        };
+        }
         let known = ["__gxx_personality_v0", "__gcc_personality_v0", "rust_eh_personality"];
         let table = what.rsplit(',').next().and_then(|name| labels.get(name.trim()));
         let pads = table
@@ -45,28 +50,123 @@ pub(crate) fn landing(program: &Program) -> BTreeMap<usize, Option<BTreeSet<usiz
     out
 }
 
-/// The instructions for which a `.cfi_escape` holds that may have an expression: up to the end of its procedure. Only
-/// `DW_CFA_GNU_args_size` with a size of one byte has none for sure.
-pub(crate) fn escapes(program: &Program) -> BTreeSet<usize> {
-    let size_of_arguments = |values: &str| {
-        let mut values = values.split(',').map(str::trim);
-        let [code, size, end] = [values.next(), values.next(), values.next()];
-        let size = size.and_then(|size| u8::from_str_radix(size.strip_prefix("0x")?, 16).ok());
-        code == Some("0x2e") && size.is_some_and(|size| size < 0x80) && end.is_none()
-    };
-    let mut out = BTreeSet::new();
+/// Whether a directive begins a section of frames that are described without `.cfi_startproc`.
+fn describes_frames(directive: &str, what: &str) -> bool {
+    matches!(directive, ".section" | ".pushsection") && (what.contains(".eh_frame") || what.contains('\\'))
+}
+
+/// What the directives say of frames.
+#[derive(Default)]
+pub(crate) struct Frames {
+    /// Instructions for which the unwinder may read the frame in a way that is not understood: up to the end of their procedure.
+    pub(crate) escapes: BTreeSet<usize>,
+    /// The first instruction of each procedure, the one behind it, and the cells in which the unwinder finds registers of the caller,
+    /// as bytes above the return address.
+    procedures: BTreeMap<usize, (usize, BTreeSet<i64>)>,
+}
+
+impl Frames {
+    /// Whether the unwinder may find a register of the caller in this slot.
+    pub(crate) fn keep(&self, function: &Function, frame: &Frame, slot: &Slot) -> bool {
+        let end = slot.address.offset + slot.size as i64;
+        let meets = |&by: &i64| frame.meets(slot.address, end, Address { base: 0, offset: by }, by + 8);
+        let of = |op: &usize| {
+            let (_, (end, cells)) = self.procedures.range(..=*op).next_back()?;
+            (op < end).then_some(cells)
+        };
+        function.body.iter().filter_map(of).any(|cells| cells.iter().any(meets))
+    }
+}
+
+/// What the directives say of frames. The address from which they count lies behind the return address.
+pub(crate) fn frames(program: &Program) -> Frames {
+    let mut out = Frames::default();
+    // The first instruction, the distance of the frame's register from that address, those remembered, and the cells.
+    let mut open: Option<(usize, i64, Vec<i64>, BTreeSet<i64>)> = None;
     let mut from = None;
-    for (i, statement) in program.text.statements().iter().enumerate() {
-        let said = if statement.kind == Kind::Directive { program.text.of(i) } else { "" };
-        let op = || program.ops.partition_point(|op| op.statement < i);
-        if said.strip_prefix(".cfi_escape").is_some_and(|values| !size_of_arguments(values)) {
-            from.get_or_insert_with(op);
-        } else if said.starts_with(".cfi_endproc") {
-            out.extend(from.take().map_or(0..0, |from| from..op()));
+    for i in 0..program.text.statements().len() {
+        let Some((directive, what)) = program.text.directive(i) else { continue };
+        let Some(said) = directive.strip_prefix(".cfi_") else { continue };
+        let op = program.ops.partition_point(|op| op.statement < i);
+        let values: Vec<&str> = what.split(',').map(str::trim).collect();
+        let known = match (said, &mut open) {
+            ("startproc", None) => {
+                open = Some((op, 8, Vec::new(), BTreeSet::new()));
+                what.is_empty()
+            }
+            ("endproc", Some(_)) => {
+                out.escapes.extend(from.take().map_or(0..0, |from| from..op));
+                let (begin, _, _, cells) = open.take().unwrap_or_default();
+                out.procedures.insert(begin, (op, cells));
+                true
+            }
+            (_, Some((_, by, remembered, cells))) => {
+                directive_of(said, &values, by, remembered, cells).is_some()
+            }
+            ("sections", None) => true,
+            // Procedures that are not one behind the other.
+            _ => {
+                from = Some(0);
+                false
+            }
+        };
+        if !known {
+            from.get_or_insert(op);
         }
     }
-    out.extend(from.map_or(0..0, |from| from..program.ops.len()));
+    out.escapes.extend(from.map_or(0..0, |from| from..program.ops.len()));
     out
+}
+
+/// Follows a directive inside a procedure, if it is understood.
+fn directive_of(
+    said: &str,
+    values: &[&str],
+    by: &mut i64,
+    remembered: &mut Vec<i64>,
+    cells: &mut BTreeSet<i64>,
+) -> Option<()> {
+    // The stack pointer of the caller has no cell.
+    let general = |name: &&str| {
+        let name = name.trim_start_matches('%').to_ascii_uppercase();
+        let known = |register: &Register| *register != Register::RSP && format!("{register:?}") == name;
+        GENERAL.iter().any(known) || matches!(name.parse(), Ok(0..=6 | 8..=16))
+    };
+    match (said, values) {
+        ("def_cfa", [_, value]) | ("def_cfa_offset", [value]) => *by = number(value)?,
+        ("adjust_cfa_offset", [value]) => *by = by.checked_add(number(value)?)?,
+        ("remember_state", _) => remembered.push(*by),
+        ("restore_state", _) => *by = remembered.pop()?,
+        ("offset", [register, value]) if general(register) => {
+            cells.insert(number(value)?.checked_add(8)?);
+        }
+        ("rel_offset", [register, value]) if general(register) => {
+            cells.insert(number(value)?.checked_sub(*by)?.checked_add(8)?);
+        }
+        // `DW_CFA_GNU_args_size` with a size of one byte.
+        ("escape", ["0x2e", size]) => {
+            let size = u8::from_str_radix(size.strip_prefix("0x")?, 16).ok()?;
+            (size < 0x80).then_some(())?;
+        }
+        (
+            "def_cfa_register" | "restore" | "undefined" | "same_value" | "register" | "personality" | "lsda"
+            | "signal_frame" | "sections",
+            _,
+        ) => (),
+        _ => return None,
+    }
+    Some(())
+}
+
+/// A number that is not reckoned out.
+fn number(said: &str) -> Option<i64> {
+    let (sign, digits) = said.strip_prefix('-').map_or((1, said), |digits| (-1, digits));
+    let value = match digits.strip_prefix("0x") {
+        Some(digits) => i64::from_str_radix(digits, 16),
+        None if digits.len() > 1 && digits.starts_with('0') => return None,
+        None => digits.parse(),
+    };
+    value.ok().filter(|value| (0..1 << 31).contains(value)).map(|value| sign * value)
 }
 
 /// The third value of each entry of a table of call sites: `begin, length, place or 0, action`.

@@ -17,7 +17,7 @@ mod judge;
 mod lockstep;
 mod relation;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod runs;
+pub(crate) mod runs;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod writers;
 
@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub use judge::{Failure, Options, validate};
+pub use judge::{Bad, BadCase, Failure, Options, validate};
 pub use reason::{Place, Reason, SlotName};
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub use runs::Versions;
@@ -39,8 +39,8 @@ use crate::names::counted;
 /// Properties of a rewrite that no check decides: the premises of every verdict.
 pub const UNDECIDED: [&str; 4] = [
     "that no code guesses an address of the stack, or reads its own code",
-    "that no unknown index or pointer overwrites a return address or a register kept for a caller",
-    "that code outside the file keeps to the System V ABI, and that x87 is empty at calls",
+    "that no callee, unknown index or pointer overwrites a return address or a register kept for a caller",
+    "that code outside the file, and functions reached through pointers, keep to the System V ABI, and that x87 is empty at calls",
     "signal handlers, longjmp, debuggers and what the kernel writes",
 ];
 
@@ -137,6 +137,9 @@ pub enum Means {
     /// By runs that followed the last writer of every byte of the stack, for the paths that these took. Code whose
     /// addresses do not depend on its inputs has one path for each length.
     Writers,
+    /// Only by the part of the runs that was reached: instructions that may touch the slot were never run, which
+    /// [`Options::unreached`] accepts.
+    Unreached,
     /// It does not apply to this home.
     None,
 }
@@ -196,6 +199,8 @@ pub struct Report {
     pub runs: Vec<Ran>,
     /// The assumptions that some slot needs.
     pub assumes: BTreeSet<Assumption>,
+    /// The instructions that may touch a moved slot and were never run, which [`Options::unreached`] accepts.
+    pub unreached: Vec<Place>,
     /// The undecided properties: [`UNDECIDED`], and for a tested rewrite [`UNTESTED`].
     pub undecided: Vec<&'static str>,
     /// Instructions of the program.
@@ -211,6 +216,8 @@ pub struct Report {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Verdict {
+    /// No slot moved, so there was nothing to check.
+    Unchanged,
     /// Every obligation is decided by the analysis: it holds for every execution that the theorem is about.
     Proved,
     /// The same, if these assumptions about the file hold.
@@ -223,22 +230,40 @@ pub enum Verdict {
         inputs: u64,
         /// What is assumed for slots that need no run.
         under: BTreeSet<Assumption>,
+        /// The instructions that may touch a moved slot and were never run: what they do is not checked.
+        unreached: Vec<Place>,
     },
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Verdict::Unchanged => f.write_str("nothing moved"),
             Verdict::Proved => f.write_str("proved"),
             Verdict::ProvedUnder(assumed) => write!(f, "proved under {}", names(assumed)),
-            Verdict::Tested { inputs, under, .. } if under.is_empty() => {
-                write!(f, "tested on {}", counted(*inputs, "input"))
-            }
-            Verdict::Tested { inputs, under, .. } => {
-                write!(f, "tested on {} under {}", counted(*inputs, "input"), names(under))
+            Verdict::Tested { inputs, under, unreached, .. } => {
+                write!(f, "tested on {}", counted(*inputs, "input"))?;
+                if !under.is_empty() {
+                    write!(f, " under {}", names(under))?;
+                }
+                never_run(f, unreached)
             }
         }
     }
+}
+
+/// The instructions that were accepted although they never ran, the first of them by file and line.
+fn never_run(f: &mut fmt::Formatter<'_>, unreached: &[Place]) -> fmt::Result {
+    const SHOWN: usize = 4;
+    if unreached.is_empty() {
+        return Ok(());
+    }
+    let shown: Vec<String> =
+        unreached.iter().take(SHOWN).map(|place| format!("{}:{}", place.file, place.line)).collect();
+    let were = if unreached.len() == 1 { "was" } else { "were" };
+    let number = counted(unreached.len() as u64, "instruction");
+    write!(f, ", unreached: {number} that may touch a moved slot {were} never run: {}", shown.join(", "))?;
+    if unreached.len() > SHOWN { write!(f, " and {} more", unreached.len() - SHOWN) } else { Ok(()) }
 }
 
 fn names(assumed: &BTreeSet<Assumption>) -> String {
@@ -249,7 +274,10 @@ impl Report {
     /// How strong this acceptance is: proved only if every slot is.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        if self.slots.iter().all(|slot| slot.means[&Obligation::Alone] != Means::Writers) {
+        if self.slots.is_empty() {
+            return Verdict::Unchanged;
+        }
+        if !self.slots.iter().any(MovedSlot::is_tested) {
             let under = self.assumes.clone();
             return if under.is_empty() { Verdict::Proved } else { Verdict::ProvedUnder(under) };
         }
@@ -258,30 +286,51 @@ impl Report {
             followed: sum(|ran| ran.traced_inputs),
             inputs: sum(|ran| ran.inputs),
             under: self.assumes.clone(),
+            unreached: self.unreached.clone(),
         }
     }
 
-    /// The numbers of slots that nothing else touches: by the text, by the text under assumptions, and by runs.
+    /// The numbers of slots that nothing else touches: by the text, by the text under assumptions, and by runs. Those of
+    /// [`Means::Unreached`] are in none.
     #[must_use]
     pub fn alone(&self) -> [usize; 3] {
-        let by = |means| self.slots.iter().filter(|slot| slot.means[&Obligation::Alone] == means).count();
-        [by(Means::Text), by(Means::Assumed), by(Means::Writers)]
+        [Means::Text, Means::Assumed, Means::Writers].map(|means| self.by(means))
+    }
+
+    /// The number of slots whose separation was checked in this way.
+    fn by(&self, means: Means) -> usize {
+        self.slots.iter().filter(|slot| slot.means[&Obligation::Alone] == means).count()
+    }
+}
+
+impl MovedSlot {
+    /// Whether no text shows that nothing else touches it.
+    pub(crate) fn is_tested(&self) -> bool {
+        matches!(self.means[&Obligation::Alone], Means::Writers | Means::Unreached)
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.slots.is_empty() {
+            let same = counted((self.instructions - self.changed) as u64, "instruction");
+            return writeln!(f, "{}: {same} of both texts are the same", self.verdict());
+        }
         let [text, assumed, writers] = self.alone();
+        // The verdict may end in a place.
         writeln!(
             f,
-            "{}: {} moved, {} of {} changed, {} added",
+            "{}{} {} moved, {} of {} changed, {} added",
             self.verdict(),
+            if self.unreached.is_empty() { ":" } else { ";" },
             counted(self.slots.len() as u64, "slot"),
             self.changed,
             counted(self.instructions as u64, "instruction"),
             self.added
         )?;
-        let names: Vec<&str> = Obligation::ALL.into_iter().map(Obligation::name).collect();
+        let unreached = self.by(Means::Unreached);
+        let checked = Obligation::ALL.into_iter().filter(|&one| one != Obligation::Alone || unreached == 0);
+        let names: Vec<&str> = checked.map(Obligation::name).collect();
         writeln!(f, "  checked: {}", names.join(", "))?;
         let parts = [
             (text, "the text"),
@@ -289,8 +338,12 @@ impl fmt::Display for Report {
             (writers, "following every access of the runs"),
         ];
         let parts = parts.iter().filter(|(n, _)| *n > 0);
-        let parts: Vec<String> =
+        let mut parts: Vec<String> =
             parts.map(|(n, by)| format!("{} by {by}", counted(*n as u64, "slot"))).collect();
+        if unreached > 0 {
+            let slots = counted(unreached as u64, "slot");
+            parts.push(format!("not checked for {slots}, which instructions that never ran may touch"));
+        }
         if !parts.is_empty() {
             writeln!(f, "  separation: {}", parts.join(", "))?;
         }

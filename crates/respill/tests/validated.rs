@@ -237,6 +237,46 @@ fn a_slot_whose_address_escapes_is_refused() {
     assert!(refused.has("not-run"), "{refused}");
 }
 
+/// A store through an index that the case never reaches, beside a spilled value.
+const BESIDE: &str = "
+        .globl g
+g:      movq %rdi, -8(%rsp)
+        leaq -16(%rsp), %rcx
+        testq %rsi, %rsi
+        jz 1f
+        movq $5, (%rcx,%rsi,8)
+1:      movq -8(%rsp), %rax
+        ret
+";
+
+#[test]
+fn the_verdict_names_instructions_that_never_ran() {
+    let text = rewritten(BESIDE, Bank::Xmm);
+    let (original, case) = (analysed(BESIDE), "measure g(3, 0)");
+    let Some(_) = refused(BESIDE, &text, case, "never-ran") else { return };
+    let accepting = Options { unreached: true, ..few() };
+    let report = judged(&original, &text, case, &accepting).unwrap().unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(report.unreached.iter().map(|at| at.line).collect::<Vec<_>>(), [7]);
+    assert_eq!((report.alone(), report.slots[0].means[&Obligation::Alone]), ([0; 3], Means::Unreached));
+    let verdict = report.verdict().to_string();
+    assert!(
+        verdict.starts_with("tested on 100 inputs, unreached: 1 instruction that may touch a moved slot was")
+            && verdict.ends_with(".s:7"),
+        "{verdict}"
+    );
+    let said = report.to_string();
+    assert!(
+        said.contains("; 1 slot moved") && !said.contains("checked: uses of the slot, separation"),
+        "{said}"
+    );
+    assert!(said.contains("separation: not checked for 1 slot"), "{said}");
+    // A case that gets there refuses the slot all the same.
+    let Some(Err(refused)) = judged(&original, &text, "measure g(3, 1)", &accepting) else {
+        panic!("refused")
+    };
+    assert!(refused.has("aliased"), "{refused}");
+}
+
 #[test]
 fn edits_of_a_right_rewrite_are_refused_by_name() {
     let text = rewritten(PROGRAM, Bank::Xmm);
@@ -478,11 +518,29 @@ fn a_case_that_crashes_is_told_by_its_line() {
     let moved = text.replace("%rdi, -8(%rsp)", "%rdi, %xmm5");
     let moved =
         moved.replace("addq -8(%rsp), %rax", "movq %xmm5, %rdi\n\taddq %rdi, %rax\n\tpxor %xmm5, %xmm5");
-    let Some(refused) = refused(text, &moved, "measure f(1, 2)", "crashed") else { return };
-    assert!(
-        refused.to_string().contains("was killed by signal 11 at test.s:3: `movq (%rsi), %rax`"),
-        "{refused}"
-    );
+    let judged = |case: &str, time| {
+        let cases = [Case::parse(case).unwrap()];
+        validate(&analysed(text), &program(&moved), &cases, &Options { time, ..few() })
+    };
+    let bad = match judged("measure f(1, 2)", few().time) {
+        Err(Failure::Case(bad)) => bad.to_string(),
+        Err(Failure::Unavailable(_)) => return,
+        other => panic!("{other:?}"),
+    };
+    let says = "the case of `f` fails: the original was killed by SIGSEGV (segmentation fault) at test.s:3: `movq (%rsi), %rax` with input 0";
+    assert_eq!(bad, says);
+}
+
+#[test]
+fn a_case_that_takes_too_long_is_named() {
+    let text = ".globl f\nf:\tmovq %rdi, -8(%rsp)\n1:\tdecq %rsi\n\tjnz 1b\n\tmovq -8(%rsp), %rax\n\tret\n";
+    let (original, cases) = (analysed(text), [Case::parse("measure f(1, 0x7fffffffffff)").unwrap()]);
+    let options = Options { time: std::time::Duration::from_secs(1), ..few() };
+    match validate(&original, &program(&rewritten(text, Bank::Xmm)), &cases, &options) {
+        Err(Failure::Case(bad)) => assert_eq!(bad.to_string(), "the case of `f` ran longer than 1 s"),
+        Err(Failure::Unavailable(why)) => assert!(!why.to_string().contains("by force"), "{why}"),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

@@ -28,6 +28,10 @@ impl FromStr for Homes {
                 None => (part, None),
             };
             let bank: Bank = name.parse()?;
+            let all = bank.homes().len();
+            if let Some(most) = most.filter(|most| *most > all) {
+                return Err(format!("'{name}:{most}': there are {all} {name} homes"));
+            }
             if out.iter().any(|&(other, _)| other == bank) {
                 return Err(format!("'{name}' is there twice"));
             }
@@ -56,7 +60,7 @@ mod tests {
     fn homes_are_read() {
         let homes: Homes = "mm:4,xmm".parse().expect("homes");
         assert_eq!(homes.0, [(Bank::Mm, Some(4)), (Bank::Xmm, None)]);
-        for bad in ["", "mm,", "mm:0", "mm:x", "mm,mm", "ymm"] {
+        for bad in ["", "mm,", "mm:0", "mm:x", "mm:9", "mm,mm", "ymm"] {
             assert!(bad.parse::<Homes>().is_err(), "{bad}");
         }
     }

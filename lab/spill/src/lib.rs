@@ -9,6 +9,7 @@ use lanework_respill::program::Why;
 use lanework_respill::{Analysis, ProgramError};
 use lanework_study::Failure;
 
+pub mod account;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod finding;
 mod homes;

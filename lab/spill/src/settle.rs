@@ -10,9 +10,10 @@ use lanework_respill::homes::Bank;
 use lanework_respill::load::LoadError;
 use lanework_respill::plan::{self, Plan, Stays, Wish};
 use lanework_respill::rewrite;
-use lanework_respill::validate::{self, Options, Report};
+use lanework_respill::validate::{self, Bad, BadCase, Options, Reason, Report};
 use lanework_study::Failure;
 
+use crate::account::Dropped;
 use crate::{needs, of_program};
 
 /// A plan, its text, and the report on it.
@@ -25,10 +26,23 @@ pub struct Checked {
     pub changed: usize,
     /// The report of the checks.
     pub report: Report,
-    /// Slots that had to stay, with the reason's name.
-    pub dropped: Vec<((usize, usize), &'static str)>,
+    /// Slots that had to stay.
+    pub dropped: Vec<Dropped>,
     /// Kinds of homes that were refused before others were taken.
     pub refused: Vec<RefusedHome>,
+}
+
+/// The result of [`settle`].
+pub enum Settled {
+    /// A rewrite to which no check objects.
+    Moved(Box<Checked>),
+    /// Nothing is left to move.
+    Nothing {
+        /// The last plan, by which every slot stays.
+        plan: Plan,
+        /// The slots that a check refused.
+        dropped: Vec<Dropped>,
+    },
 }
 
 /// A kind of home that was asked for and refused.
@@ -76,6 +90,13 @@ pub fn of_judge(file: &str, e: &validate::Failure) -> Failure {
         | validate::Failure::Load(LoadError::Unavailable(_) | LoadError::Memory(_)) => {
             Failure::unavailable(format!("{file}: {e}"))
         }
+        validate::Failure::Case(BadCase { why: Bad::Ended { .. }, .. }) => {
+            Failure::input(format!("{file}: {e}"))
+                .help("correct the call: its buffers, their sizes and its numbers")
+        }
+        validate::Failure::Case(_) => {
+            Failure::input(format!("{file}: {e}")).help("give the call a smaller count, or fewer --inputs")
+        }
         _ => Failure::input(format!("{file}: {e}")),
     }
 }
@@ -95,7 +116,7 @@ pub fn runs_here(features: Features, plan: &Plan) -> Result<(), Failure> {
 }
 
 /// Moves every slot that `wish` asks for, and takes back those that a check refuses, until none is refused. Where the home is at fault
-/// and not a slot, the next kind of home is tried. `None` if nothing is left to move.
+/// and not a slot, the next kind of home is tried.
 ///
 /// # Errors
 /// [`Failure`]: a text that cannot be rewritten, a machine that cannot run it, or objections without end.
@@ -105,7 +126,7 @@ pub fn settle(
     wish: &Wish,
     cases: &[Case],
     options: &Options,
-) -> Result<Option<Checked>, Failure> {
+) -> Result<Settled, Failure> {
     let mut wish = wish.clone();
     let (mut dropped, mut refused_homes) = (Vec::new(), Vec::new());
     let file = &analysis.program.file;
@@ -117,7 +138,7 @@ pub fn settle(
     for _ in 0..ROUNDS {
         let plan = plan::plan(analysis, &wish);
         if plan.homes.is_empty() {
-            return last.map_or(Ok(None), Err);
+            return last.map_or(Ok(Settled::Nothing { plan, dropped }), Err);
         }
         if !cases.is_empty() {
             runs_here(features, &plan)?;
@@ -132,14 +153,14 @@ pub fn settle(
                 let mut refused_homes: Vec<RefusedHome> =
                     by_check.map(|(bank, why)| RefusedHome { bank, why, taken: taken.clone() }).collect();
                 refused_homes.extend(passed_over(analysis, &wish, &plan));
-                return Ok(Some(Checked {
+                return Ok(Settled::Moved(Box::new(Checked {
                     text: made.text,
                     changed: made.changed.len(),
                     report,
                     dropped,
                     refused: refused_homes,
                     plan,
-                }));
+                })));
             }
             Ok(_) => whole = true,
             Err(e) => {
@@ -165,11 +186,14 @@ pub fn settle(
                 }
                 last = cases.is_empty().then(|| of_judge(file, &e));
                 for key in stay {
-                    let why = refused
-                        .reasons
-                        .iter()
-                        .find(|reason| reason.slot().is_some_and(|slot| slot.key == key));
-                    dropped.push((key, why.map_or("", |reason| reason.name())));
+                    let why = |reason: &&Reason| reason.slot().is_some_and(|slot| slot.key == key);
+                    dropped.extend(
+                        refused
+                            .reasons
+                            .iter()
+                            .find(why)
+                            .map(|reason| Dropped { key, reason: reason.clone() }),
+                    );
                     wish.stay.insert(key);
                 }
             }

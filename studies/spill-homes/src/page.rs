@@ -263,7 +263,7 @@ pub(super) fn page(
         title: plan.original.title.clone(),
         their_machine: plan.original.machine.clone(),
         their_command: plan.original.command.clone(),
-        machine: measured.record.machine.summary(),
+        machine: machine(&measured.record.machine.summary(), effort.timed),
         command: measured.record.command.clone(),
         checked: checked(measured),
         repository: plan.original.repository.clone(),
@@ -281,6 +281,12 @@ pub(super) fn page(
         not_here: measured.not_here.clone(),
         remarks: remarks(measured),
     }
+}
+
+/// The machine's summary; its clock before and after the races only if there were any.
+fn machine(summary: &str, timed: bool) -> String {
+    let lines = summary.lines().filter(|line| timed || !line.starts_with("core runs"));
+    lines.map(|line| format!("{line}\n")).collect()
 }
 
 /// How many rewrites were checked, and by which means.
@@ -326,6 +332,13 @@ fn remarks(measured: &Measured) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_without_races_does_not_speak_of_them() {
+        let summary = "CPU         one\ncore runs   1 GHz before the races, 1 GHz after\nclock       two\n";
+        assert_eq!(machine(summary, true), summary);
+        assert_eq!(machine(summary, false), "CPU         one\nclock       two\n");
+    }
 
     #[test]
     fn an_interval_has_two_ends_and_a_void_figure_no_star() {

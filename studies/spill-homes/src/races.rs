@@ -14,11 +14,12 @@ use lanework_respill::case::Case;
 use lanework_respill::cpu::{self, loops};
 use lanework_respill::measure::{Job, Variant, unchanged, variants};
 use lanework_respill::names;
-use lanework_respill::plan::{Policy, Wish, plan};
+use lanework_respill::plan::{Policy, Wish};
 use lanework_respill::validate::{Options, Verdict};
+use lanework_spill::account::Account;
 use lanework_spill::finding::{Finding, findings};
 use lanework_spill::race::{comparisons, race_beside};
-use lanework_spill::settle::{Checked, settle};
+use lanework_spill::settle::{Checked, Settled, settle};
 use lanework_spill::{Homes, unit};
 use lanework_study::Failure;
 use lanework_study::Session;
@@ -429,13 +430,15 @@ fn checks(
             Options { inputs: effort.inputs, traced, unreached: asked.unreached, ..Options::default() };
         let features = session.context.cpu.features();
         let said = match settle(features, analysis, &wish, &cases, &options) {
-            Ok(Some(checked)) => {
-                stay.extend(checked.dropped.iter().map(|(key, _)| *key));
+            Ok(Settled::Moved(checked)) => {
+                stay.extend(checked.dropped.iter().map(|dropped| dropped.key));
                 let checks = Checks::of(&checked);
-                found.insert(column.clone(), checked);
+                found.insert(column.clone(), *checked);
                 Column::Checked { checks, finding: None }
             }
-            Ok(None) => Column::Not { why: nothing_moves(analysis, &wish, &reached) },
+            Ok(Settled::Nothing { plan, dropped }) => {
+                Column::Not { why: nothing_moves(&Account::of(analysis, &plan, &reached, &dropped)) }
+            }
             Err(why) => Column::Not { why: why.message().to_owned() },
         };
         homes.insert(column, said);
@@ -444,20 +447,8 @@ fn checks(
 }
 
 /// Why nothing moves: each reason, and for how many slots of the functions that are reached.
-fn nothing_moves(analysis: &Analysis, wish: &Wish, reached: &BTreeSet<usize>) -> String {
-    let plan = plan(analysis, wish);
-    let mut counted: BTreeMap<String, usize> = BTreeMap::new();
-    for ((n, _), why) in &plan.stays {
-        if reached.contains(n) {
-            *counted.entry(why.to_string()).or_default() += 1;
-        }
-    }
-    // The slots that the plan would move are those that the judge refused.
-    if !plan.homes.is_empty() {
-        counted.insert("the judge refuses it".to_owned(), plan.homes.len());
-    }
-    let said: Vec<String> = counted.iter().map(|(why, n)| format!("{n}: {why}")).collect();
-    let said = if said.is_empty() { "nothing is kept in its frame".to_owned() } else { said.join("; ") };
+fn nothing_moves(account: &Account) -> String {
+    let said = if account.slots == 0 { "nothing is kept in its frame" } else { &account.why };
     format!("no slot is left to move ({said})")
 }
 

@@ -9,7 +9,7 @@ use lanework_race::verdict::Verdict;
 use lanework_spill::finding::Finding;
 use lanework_study::Spill;
 
-use super::races::{Column, Measured, OWN, Row};
+use super::races::{Checks, Column, Measured, OWN, Row};
 
 fn raced(row: &Row) -> impl Iterator<Item = (&String, &Finding)> {
     row.homes.iter().filter_map(|(name, column)| match column {
@@ -32,9 +32,7 @@ fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
 
 pub(super) fn told(measured: &Measured, timed: bool) -> Vec<String> {
     if !timed {
-        return vec![
-            "Nothing was timed: of these rewrites it is known that they are right, and no more.".to_owned(),
-        ];
+        return vec![untimed(&measured.rows)];
     }
     let mut out = overview(&measured.rows);
     out.extend(why(measured));
@@ -42,6 +40,30 @@ pub(super) fn told(measured: &Measured, timed: bool) -> Vec<String> {
     out.extend(own(&measured.rows));
     out.extend(ours(&measured.rows));
     out
+}
+
+/// What is known where nothing was timed: how many rewrites are proved, and how many are only tested.
+fn untimed(rows: &[Row]) -> String {
+    let checks = rows.iter().flat_map(|row| row.homes.values()).filter_map(|column| match column {
+        Column::Checked { checks, .. } => Some(checks),
+        Column::Not { .. } => None,
+    });
+    let (proved, tested): (Vec<&Checks>, Vec<&Checks>) = checks.partition(|checks| checks.proved);
+    let number = |n: usize| match n {
+        1 => "1 rewrite is".to_owned(),
+        n => format!("{n} rewrites are"),
+    };
+    let inputs: u64 = tested.iter().map(|checks| checks.inputs).sum();
+    let on = || format!("tested on {inputs} inputs");
+    match (proved.len(), tested.len()) {
+        (0, 0) => "Nothing was timed, and no rewrite was accepted.".to_owned(),
+        (n, 0) => format!("Nothing was timed. {} proved.", number(n)),
+        (0, n) => format!("Nothing was timed. {} {}.", number(n), on()),
+        (n, m) => {
+            let are = if m == 1 { "is" } else { "are" };
+            format!("Nothing was timed. {} proved, {m} {are} {}.", number(n), on())
+        }
+    }
 }
 
 /// Where a home beats the stack in whole programs, by the newest record of `cargo xtask real-code --race`.
@@ -311,7 +333,7 @@ pub(super) mod tests {
     use lanework_spill::finding::Part;
 
     use super::*;
-    use crate::races::{Checks, Control};
+    use crate::races::Control;
 
     fn part(more: f64, verdict: Verdict) -> Part {
         Part { more, low: more - 0.001, high: more + 0.001, verdict }
@@ -348,6 +370,27 @@ pub(super) mod tests {
             homes: BTreeMap::from([(OWN.to_owned(), column)]),
             moved: BTreeMap::from([(OWN.to_owned(), moved)]),
         }
+    }
+
+    #[test]
+    fn what_is_not_timed_is_proved_or_tested() {
+        let of = |checks: &[Checks]| {
+            let mut row = row(0.0, Verdict::Same, Verdict::Same);
+            let columns = checks.iter().enumerate();
+            let column =
+                |(n, &checks): (usize, &Checks)| (n.to_string(), Column::Checked { checks, finding: None });
+            row.homes = columns.map(column).collect();
+            untimed(&[row])
+        };
+        let proved = Checks { proved: true, inputs: 7, ..Checks::default() };
+        let tested = Checks { inputs: 20, ..Checks::default() };
+        assert_eq!(of(&[]), "Nothing was timed, and no rewrite was accepted.");
+        assert_eq!(of(&[proved]), "Nothing was timed. 1 rewrite is proved.");
+        assert_eq!(of(&[tested, tested]), "Nothing was timed. 2 rewrites are tested on 40 inputs.");
+        assert_eq!(
+            of(&[proved, tested, proved, tested]),
+            "Nothing was timed. 2 rewrites are proved, 2 are tested on 40 inputs."
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::path::Path;
 use super::compile::Toolchain;
 use super::manifest::{matches, sha256};
 use super::sass::{Function, Instruction, parse};
-use declared::{Declared, Kernel, Names, Trips, parameters};
+use declared::{Asked, Declared, Kernel, Names, Traffic, Trips, parameters};
 use loops::{blocks, loops};
 
 /// What executes an instruction. `Other` takes a slot of a scheduler and is held against no pipe.
@@ -61,6 +61,9 @@ struct Rate {
 
 const ARCHITECTURES: [&str; 2] = ["sm_89", "sm_90"];
 
+/// Where it is in `RATES`.
+const LSU: usize = 3;
+
 /// The first is the schedulers' own; the order is that of the table's columns.
 const RATES: [Rate; 7] = [
     Rate {
@@ -88,7 +91,7 @@ const RATES: [Rate; 7] = [
         name: "LSU",
         pipe: Some(Pipe::Lsu),
         rates: [Some(1.0); 2],
-        holds: "LDS, STS, ATOMS, LDG, STG, SHFL",
+        holds: "LDS, STS, ATOMS, LDG, STG, SHFL, and each further wavefront or four sectors of one",
         source: "32 banks of four bytes, shuffles of 32 lanes: guide; global memory assumed",
     },
     Rate {
@@ -232,6 +235,13 @@ fn declared(folder: &Path) -> Result<Declared, String> {
     toml::from_str(&text(&path)?).map_err(|e| format!("{}: {e}", path.display()))
 }
 
+impl Declared {
+    /// The files that the table is made from.
+    fn sources(&self) -> impl Iterator<Item = &str> {
+        [self.code.as_str(), DECLARED, &self.header].into_iter().chain(self.traffic.as_deref())
+    }
+}
+
 /// The line of the table that names a file that it was made from.
 fn mark(folder: &Path, file: &str) -> Result<String, String> {
     let path = folder.join(file);
@@ -246,7 +256,7 @@ pub(super) fn stale(folder: &Path) -> Result<Vec<String>, String> {
     }
     let (table, declared) = (text(&folder.join(TABLE))?, declared(folder)?);
     let mut why = Vec::new();
-    for file in [&declared.code, DECLARED, &declared.header] {
+    for file in declared.sources() {
         if !table.lines().any(|line| Ok(line) == mark(folder, file).as_deref()) {
             why.push(format!("{TABLE} was not counted from this {file}: run `cargo xtask cuda --floors`"));
         }
@@ -296,6 +306,10 @@ fn table(folder: &Path, declared: &Declared, functions: &[Function]) -> Result<S
             declared.sets.len()
         ));
     }
+    let traffic = match declared.traffic.as_ref().map(|file| folder.join(file)) {
+        Some(path) => toml::from_str(&text(&path)?).map_err(|e| format!("{}: {e}", path.display()))?,
+        None => Traffic::default(),
+    };
     let mut operations = Operations::new();
     // Rows of the loops' tables, with the sets that share each.
     let mut rows: [Vec<(String, String, Vec<usize>)>; 2] = Default::default();
@@ -326,13 +340,16 @@ fn table(folder: &Path, declared: &Declared, functions: &[Function]) -> Result<S
         missing.remove(kernel.name.as_str());
         let own = parameters.get(set).ok_or_else(|| wrong("no such set".into()))?;
         let names = Names { set, parameters: own, with: [&kernel.with, &declared.with], i: 0.0, depth: 0 };
-        let sums = operation(kernel, &names, &loops).map_err(wrong)?;
+        let mut sums = operation(kernel, &names, &loops).map_err(wrong)?;
+        let asked = traffic.set.get(&set.to_string()).and_then(|of| of.get(&kernel.name));
+        let longer = asked.map_or(0.0, |asked| asked.longer() / traffic.operations);
+        sums.iter_mut().for_each(|counts| counts[LSU] += longer);
         operations.insert((&kernel.name, architecture, set), sums);
     }
     if let Some(name) = missing.first() {
         return Err(format!("{DECLARED} names {name}, which {} does not have", declared.code));
     }
-    render(folder, declared, &operations, &rows)
+    render(folder, declared, &traffic, &operations, &rows)
 }
 
 /// Two numbers with a dash between them, or one if they are the same.
@@ -378,8 +395,10 @@ as nothing.
 **Limits.** Each pipe stands alone, as if all else and all waiting were hidden behind it. At a pipe of rate r, an instruction takes 1/r clocks of
 the multiprocessor. No card can be faster than the least, as far as the rates hold.
 
-**Not counted** are wavefronts of shared memory, conflicts of banks, sectors, caches, bandwidth, latency, barriers and launches. An access to
-memory is one instruction. It takes two or four times as long with 8 or 16 bytes to each lane at different places, and longer with a conflict.
+**Memories.** An operation's wavefronts of shared memory and sectors of device memory are counted where the PTX which ships is executed. LSU takes
+a clock for each access, and one for each further wavefront or four sectors. In the tables of loops, an access is one instruction.
+
+**Not counted** are caches, bandwidth, latency, barriers and launches.
 
 ## Rates
 
@@ -447,14 +466,48 @@ fn measured(declared: &Declared, operations: &Operations<'_>) -> Result<String, 
     Ok(out)
 }
 
+/// What an operation asks of memories, by kernel and set.
+fn memories(declared: &Declared, traffic: &Traffic) -> String {
+    let heads: String = declared.sets.iter().map(|set| format!(" {set} |")).collect();
+    let head = format!("| kernel |{heads}\n|---|{}\n", "---|".repeat(declared.sets.len()));
+    let rows = |asked: fn(&Asked) -> [f64; 2]| -> String {
+        let cell = |set: usize, kernel: &Kernel| {
+            let Some(of) = traffic.set.get(&set.to_string()).and_then(|of| of.get(&kernel.name)) else {
+                return " - |".to_owned();
+            };
+            let [all, least] = asked(of).map(|sum| sum / traffic.operations);
+            if all == 0.0 { " 0 |".to_owned() } else { format!(" {} ×{:.2} |", all.round(), all / least) }
+        };
+        let kernels = declared
+            .kernel
+            .iter()
+            .filter(|kernel| traffic.set.values().any(|of| of.contains_key(&kernel.name)));
+        let row = |kernel: &Kernel| {
+            let cells: String = (0..declared.sets.len()).map(|set| cell(set, kernel)).collect();
+            format!("| `{}` |{cells}\n", short(&kernel.name))
+        };
+        kernels.map(row).collect()
+    };
+    if traffic.set.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\n## Shared memory\n\nWavefronts of an operation; ×1 is no conflict of banks:\n\n{head}{}\n\
+         ## Device memory\n\nSectors of an operation; ×1 is bytes side by side:\n\n{head}{}",
+        rows(|of| [of.wavefronts, of.least_wavefronts]),
+        rows(|of| [of.sectors, of.least_sectors])
+    )
+}
+
 fn render(
     folder: &Path,
     declared: &Declared,
+    traffic: &Traffic,
     operations: &Operations<'_>,
     rows: &[Vec<(String, String, Vec<usize>)>; 2],
 ) -> Result<String, String> {
-    let made_from = [declared.code.as_str(), DECLARED, &declared.header].map(|file| mark(folder, file));
-    let made_from = made_from.into_iter().collect::<Result<Vec<_>, _>>()?.join("\n");
+    let made_from = declared.sources().map(|file| mark(folder, file));
+    let made_from = made_from.collect::<Result<Vec<_>, _>>()?.join("\n");
     let mut out = OPENING.replace("MADE_FROM", &made_from);
     out += "| pipe | sm_89 | sm_90 | holds | source |\n|---|---:|---:|---|---|\n";
     for rate in &RATES {
@@ -473,6 +526,7 @@ fn render(
             grid(declared, operations, n, cell)
         );
     }
+    out += &memories(declared, traffic);
     out += "\nWithout a floor, since the trips do not follow from the parameters or do not matter:\n\n";
     for (pattern, why) in &declared.undeclared {
         out += &format!("- `{pattern}`: {why}\n");

@@ -35,6 +35,8 @@ pub(crate) const INPUTS: usize = 200;
 pub(crate) struct List {
     compilers: BTreeMap<String, String>,
     debian: Debian,
+    /// Public repositories whose code is in no package, by the name that subjects call them.
+    repository: BTreeMap<String, Repository>,
     subject: Vec<Subject>,
 }
 
@@ -48,11 +50,20 @@ struct Debian {
     member: String,
 }
 
+/// A commit of a public repository.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Repository {
+    url: String,
+    commit: String,
+}
+
 /// One entry: assembly, C or a crate.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Subject {
     pub(crate) name: String,
+    /// A package of the corpus, or a repository.
     pub(crate) package: String,
     /// A file of assembly in the package.
     assembly: Option<String>,
@@ -177,7 +188,8 @@ impl Here {
             let manifest = Path::new(package["manifest_path"].as_str()?).parent()?.to_owned();
             Some((package["name"].as_str()?.to_owned(), manifest))
         };
-        let packages: BTreeMap<String, PathBuf> = listed.iter().filter_map(place).collect();
+        let mut packages: BTreeMap<String, PathBuf> = listed.iter().filter_map(place).collect();
+        packages.extend(list.repository.keys().map(|name| (name.clone(), out.join("git").join(name))));
         if let Some(subject) = list.subject.iter().find(|subject| !packages.contains_key(&subject.package)) {
             return Err(format!("the corpus has no package {}", subject.package));
         }
@@ -233,11 +245,27 @@ impl Here {
         Ok(if driver { self.out.join(path) } else { self.packages[&subject.package].join(path) })
     }
 
+    /// Fetches a subject's repository, if its code is in one. git checks the content against the commit's hash.
+    fn fetch(&self, subject: &Subject) -> Result<(), String> {
+        let Some(Repository { url, commit }) = self.list.repository.get(&subject.package) else {
+            return Ok(());
+        };
+        let folder = &self.packages[&subject.package];
+        let git = |words: &[&str]| said(Command::new("git").arg("-C").arg(folder).args(words));
+        io(folder, fs::create_dir_all(folder))?;
+        git(&["init", "--quiet"])?;
+        if git(&["cat-file", "-e", commit]).is_err() {
+            git(&["fetch", "--quiet", "--depth", "1", url, commit])?;
+        }
+        git(&["checkout", "--quiet", "--force", commit]).map(|_| ())
+    }
+
     /// Assembly of a row.
     ///
     /// # Errors
-    /// A compiler's message.
+    /// A compiler's message, or git's.
     pub(crate) fn build(&self, subject: &Subject, by: &str) -> Result<Build, String> {
+        self.fetch(subject)?;
         let build =
             |text: String, library| Build { subject: subject.clone(), by: by.to_owned(), text, library };
         if subject.workload.is_some() {
@@ -440,6 +468,10 @@ mod tests {
         for subject in &list.subject {
             let kinds = [&subject.assembly, &subject.source, &subject.workload];
             assert_eq!(kinds.iter().filter(|kind| kind.is_some()).count(), 1, "{}", subject.name);
+            if let Some(repository) = list.repository.get(&subject.package) {
+                assert!(repository.commit.len() == 40 && subject.sample.is_none(), "{}", subject.package);
+                continue;
+            }
             assert!(lock.contains(&format!("name = \"{}\"\n", subject.package)), "{}", subject.package);
             let exact = |line: &str| line.starts_with(&subject.package) && line.contains("\"=");
             assert!(CORPUS[0].1.lines().any(exact), "{}", subject.package);

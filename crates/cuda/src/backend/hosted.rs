@@ -79,6 +79,34 @@ pub struct Launched {
     pub left: u64,
     /// Warp collectives and barriers that happened.
     pub collectives: u64,
+    /// What it asked of memories, if that is counted ([`Control::count`]).
+    pub traffic: Traffic,
+}
+
+/// Accesses of warps to memories, counted where PTX is executed. An access is one instruction of one warp.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Accesses to shared memory.
+    pub shared: u64,
+    /// Their wavefronts: in each, every one of 32 banks gives a word of four bytes.
+    pub wavefronts: u64,
+    /// The wavefronts if their words were spread over all banks.
+    pub least_wavefronts: u64,
+    /// Accesses to device memory.
+    pub global: u64,
+    /// The sectors of 32 bytes that they touch.
+    pub sectors: u64,
+    /// The sectors if their bytes lay side by side.
+    pub least_sectors: u64,
+}
+
+/// What a launch did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ran {
+    /// As in [`Launched`].
+    pub(super) left: u64,
+    pub(super) collectives: u64,
+    pub(super) traffic: Traffic,
 }
 
 /// Device memory that was freed.
@@ -149,6 +177,11 @@ impl Control {
         self.ask(|common| common.freed.clone())
     }
 
+    /// From now on, launches of executed PTX say what they asked of memories ([`Launched::traffic`]).
+    pub fn count(&self) {
+        self.ask(|common| common.counting = true);
+    }
+
     /// From now on, every launch leaves a hash of each buffer, for [`Control::watched`].
     pub fn watch(&self) {
         self.ask(|common| common.watched = Some(Vec::new()));
@@ -208,11 +241,9 @@ pub(super) trait Body: Send + Debug + 'static {
     /// # Safety
     /// As for `Machine::zero`, now.
     unsafe fn zero(&mut self, at: u64, bytes: usize) -> Result<(), String>;
-    /// Returns bytes left in shared memory and collectives, as in [`Launched`].
-    ///
     /// # Safety
     /// As for `Machine::launch`, now. Its arguments are not refused.
-    unsafe fn launch(&mut self, work: &Work<Self::Kernel>) -> Result<(u64, u64), String>;
+    unsafe fn launch(&mut self, work: &Work<Self::Kernel>) -> Result<Ran, String>;
     /// The same in a fresh context.
     fn renewed(&self) -> Self;
 }
@@ -224,6 +255,9 @@ pub(super) struct Work<K> {
     pub(super) grid: Grid,
     pub(super) values: Vec<u64>,
     pub(super) order: Order,
+    /// Whether its traffic is counted, where PTX is executed.
+    #[cfg_attr(not(feature = "ptx"), expect(dead_code))]
+    pub(super) counting: bool,
     /// Bytes of a thread's stack, which only fibers need to know.
     #[cfg_attr(not(feature = "emulated"), expect(dead_code))]
     pub(super) stack: u64,

@@ -18,12 +18,13 @@ mod memory;
 mod parse;
 mod program;
 mod race;
+mod traffic;
 mod warp;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::backend::hosted::{self, Body, Control, Emulation, Work};
+use crate::backend::hosted::{self, Body, Control, Emulation, Ran, Work};
 use crate::backend::{Argument, Machine};
 use crate::card;
 use crate::error::Error;
@@ -36,6 +37,9 @@ use warp::Given;
 
 /// Bytes of the heap that kernels allocate from, unless the host sets a limit: CUDA's default.
 const HEAP: u64 = 8 << 20;
+
+/// What CUDA promises of a buffer's address.
+const ALIGN: u32 = 256;
 
 /// A kernel of a program.
 #[derive(Clone, Debug)]
@@ -78,7 +82,7 @@ impl Body for Executed {
     type Kernel = Kernel;
 
     fn allocate(&mut self, bytes: usize) -> Option<u64> {
-        Some(self.memory.allocate(bytes, Owner::Host))
+        Some(self.memory.allocate(bytes, ALIGN, Owner::Host))
     }
 
     fn free(&mut self, address: u64, _: usize, secret: bool) -> bool {
@@ -96,7 +100,7 @@ impl Body for Executed {
             .map_err(|why| Error::unavailable(format!("the program '{}'", image.name()), why))?;
         let mut addresses = Vec::new();
         for global in &program.outline.globals {
-            let address = self.memory.allocate(global.bytes.len(), Owner::Module);
+            let address = self.memory.allocate(global.bytes.len(), global.align, Owner::Module);
             let written = self.memory.write(address, &global.bytes);
             written.map_err(|why| Error::Shape(format!("'{}': {why}", global.name)))?;
             addresses.push(address);
@@ -119,7 +123,8 @@ impl Body for Executed {
             let text = program.line(wrong.line);
             Error::unavailable(format!("the kernel '{name}'"), format!("{wrong}: `{text}`"))
         })?;
-        let facts = Facts { max_threads: code.max_threads, local: code.local as u32, ..Facts::default() };
+        let facts =
+            Facts { max_threads: code.max_threads, local: code.local_bytes() as u32, ..Facts::default() };
         Ok(Some((Kernel { module, program: Arc::clone(program), code }, facts)))
     }
 
@@ -163,7 +168,7 @@ impl Body for Executed {
         self.memory.zero(at, bytes)
     }
 
-    unsafe fn launch(&mut self, work: &Work<Kernel>) -> Result<(u64, u64), String> {
+    unsafe fn launch(&mut self, work: &Work<Kernel>) -> Result<Ran, String> {
         let Kernel { module, program, code } = &work.kernel;
         let Some((_, globals)) = self.modules.get(module) else {
             return Err(format!("{}: its program has been unloaded", code.name));
@@ -175,8 +180,8 @@ impl Body for Executed {
         }
         let grid = work.grid;
         let given = Given { parameters: &parameters, globals, threads: grid.threads, blocks: grid.blocks };
-        let ran = block::launch(code, &mut self.memory, &given, grid, work.order);
-        ran.map(|ran| (ran.left, ran.collectives)).map_err(|fault| told(program, &code.name, fault))
+        let ran = block::launch(code, &mut self.memory, &given, grid, work.order, work.counting);
+        ran.map_err(|fault| told(program, &code.name, fault))
     }
 
     fn renewed(&self) -> Executed {

@@ -25,6 +25,8 @@ pub struct Outline {
     pub wild: bool,
     /// The same, even if all code stays within its objects.
     pub lost: bool,
+    /// Whether it names bytes below its stack pointer that it reads before it has written them.
+    pub below: bool,
 }
 
 impl Outline {
@@ -37,6 +39,7 @@ impl Outline {
         self.reach.extend(&other.reach);
         self.wild |= other.wild;
         self.lost |= other.lost;
+        self.below |= other.below;
         if self.wild && self.lost {
             self.reach.clear();
         }

@@ -36,17 +36,10 @@ pub(super) struct Walker<'a> {
     pub(super) demands: BTreeSet<Register>,
     /// Whether a jump to another function passes an address of a frame.
     pub(super) gives: bool,
-    /// Whether an address may leave its object.
-    pub(super) strict: bool,
 }
 
 impl<'a> Walker<'a> {
-    pub(super) fn new(
-        program: &'a Program,
-        function: &'a Function,
-        outlines: &'a Outlines,
-        strict: bool,
-    ) -> Walker<'a> {
+    pub(super) fn new(program: &'a Program, function: &'a Function, outlines: &'a Outlines) -> Walker<'a> {
         Walker {
             program,
             function,
@@ -56,7 +49,6 @@ impl<'a> Walker<'a> {
             aligned: BTreeMap::new(),
             demands: BTreeSet::new(),
             gives: false,
-            strict,
         }
     }
 
@@ -105,9 +97,9 @@ impl<'a> Walker<'a> {
     }
 
     /// A pointer that came from outside may lead to cells of the frame: it may count down from a caller's frame, or come from
-    /// an address that was given away.
+    /// an address that was given away. That an address stays in its object does not keep the cells of that object as they were.
     fn stores_outside(&mut self, i: usize, state: &mut State) {
-        if !self.strict || state.stored.is_empty() {
+        if state.stored.is_empty() {
             return;
         }
         let instruction = &self.program.ops[i].instruction;
@@ -116,7 +108,7 @@ impl<'a> Walker<'a> {
             if state.place(memory) == Where::Elsewhere
                 && let Some(outside) = super::outside(self.program, i, memory, state)
             {
-                state.overwrite_outside(outside);
+                state.overwrite_outside(&self.aligned, outside);
             }
         }
     }
@@ -127,18 +119,19 @@ impl<'a> Walker<'a> {
             callee.through.iter().map(|(&register, &(from, to))| (state.of(register), from, to)).collect();
         for (value, from, to) in through {
             match value {
-                Value::Stack(a) if self.strict || to < i64::MAX => {
-                    state.overwrite_within(a.plus(from), to.saturating_sub(from));
-                }
-                _ if !self.strict || value.is_elsewhere() => (),
+                Value::Stack(a) => state.overwrite_within(a.plus(from), to.saturating_sub(from)),
+                _ if value.is_elsewhere() => (),
                 Value::Derived => state.overwrite_somewhere(),
-                value => state.overwrite_outside(match value.near() {
-                    Some((register, by)) => Outside::Above(register, by.saturating_add(from)),
-                    None => Outside::Anywhere,
-                }),
+                value => {
+                    let place = match value.near() {
+                        Some((register, by)) => Outside::Above(register, by.saturating_add(from)),
+                        None => Outside::Anywhere,
+                    };
+                    state.overwrite_outside(&self.aligned, place);
+                }
             }
         }
-        if callee.anywhere && self.strict {
+        if callee.anywhere {
             state.overwrite_somewhere();
         }
     }
@@ -592,6 +585,16 @@ impl<'a> Walker<'a> {
                 .iter()
                 .any(|m| m.base().full_register() == register || m.index().full_register() == register)
         };
+        // An implied operand may be the register that also addresses memory: then it is read without that address, too.
+        let named = [instruction.memory_base().full_register(), instruction.memory_index().full_register()];
+        let mut implied: Vec<Register> = Vec::new();
+        if named.iter().any(|&register| state.of(register).of_stack()) {
+            let mut bare = *instruction;
+            bare.set_memory_base(Register::None);
+            bare.set_memory_index(Register::None);
+            let bare = self.info.info(&bare).used_registers().iter().filter(|used| reads(used.access()));
+            implied.extend(bare.map(|used| used.register().full_register()).filter(|r| named.contains(r)));
+        }
         // A register that only addresses memory is not data; the stack pointer that `push` and the like imply is not, either.
         let data: Vec<Register> = operands
             .iter()
@@ -601,7 +604,8 @@ impl<'a> Walker<'a> {
                 used.iter()
                     .filter(|used| reads(used.access()))
                     .map(UsedRegister::register)
-                    .filter(|r| !addresses(r.full_register()) && *r != Register::RSP),
+                    .filter(|r| *r != Register::RSP)
+                    .filter(|r| !addresses(r.full_register()) || implied.contains(&r.full_register())),
             )
             .collect();
         let loads: Vec<Value> = memory
@@ -649,10 +653,12 @@ impl<'a> Walker<'a> {
             .map(|used| {
                 let register = used.register();
                 // What is changed in place, in part or perhaps not at all, stays made from what it was.
-                let kept = used.access() != OpAccess::Write || register.size() < 4;
+                let kept =
+                    used.access() != OpAccess::Write || register.size() < 4 || super::may_keep(instruction);
                 // What is perhaps not written keeps its upper half, but for conditional moves.
                 let perhaps = matches!(used.access(), OpAccess::CondWrite | OpAccess::ReadCondWrite)
-                    && instruction.condition_code() == ConditionCode::None;
+                    && instruction.condition_code() == ConditionCode::None
+                    || super::may_keep(instruction);
                 let value = if derived || kept && state.of(register).of_stack() {
                     Value::Derived
                 } else if register.is_gpr32() && !perhaps {

@@ -168,7 +168,7 @@ impl Value {
     }
 
     /// What is known of a cell that something may have overwritten, if anything: see [`State::overwrite_somewhere`].
-    fn perhaps_overwritten(&mut self, spared: fn(Address) -> bool) -> bool {
+    fn perhaps_overwritten(&mut self, spared: impl Fn(Address) -> bool) -> bool {
         if self.of_stack() && !matches!(self, Value::Stack(a) if a.base == 0 && spared(*a)) {
             *self = Value::Derived;
         }
@@ -555,13 +555,17 @@ impl State {
         }
     }
 
-    /// A write through a pointer that came from outside. What callers pass lies above the entry's stack pointer.
-    pub(super) fn overwrite_outside(&mut self, place: Outside) {
-        match place {
-            Outside::Above(_, from) if from >= 0 => (),
-            Outside::Above(_, from) => self.overwrite_within(Address { base: 0, offset: from }, i64::MAX),
-            Outside::Anywhere => self.overwrite_somewhere(),
-        }
+    /// A write through a pointer that came from outside. What callers pass lies above the entry's stack pointer, where the cells of
+    /// arguments are.
+    pub(super) fn overwrite_outside(&mut self, aligned: &BTreeMap<usize, Address>, place: Outside) {
+        let from = match place {
+            Outside::Above(_, from) => Address { base: 0, offset: from.min(0) },
+            Outside::Anywhere => return self.overwrite_somewhere(),
+        };
+        self.stored.retain(|kept, value| {
+            let apart = !meets(aligned, *kept, kept.offset + 8, from, i64::MAX);
+            apart || value.perhaps_overwritten(|a| a.offset == 0)
+        });
     }
 
     /// A write to some of these bytes. It spares the registers and the stack pointer of the entry.
@@ -597,9 +601,12 @@ impl State {
         lost
     }
 
-    /// A write to somewhere in the frame. By the ABI it spares the registers and the stack pointer that are kept there for the caller,
-    /// even where that stack pointer counts from the arguments.
+    /// A write to somewhere in the frame. By the ABI it spares the registers and the stack pointer that are kept there for the caller.
+    /// A frame that was aligned may count that stack pointer from the arguments. Elsewhere such a cell is a pointer to an argument.
     pub(super) fn overwrite_somewhere(&mut self) {
-        self.stored.retain(|_, value| value.perhaps_overwritten(|a| a.offset >= 0));
+        self.stored.retain(|kept, value| {
+            let aligned = (1..MOVED).contains(&kept.base);
+            value.perhaps_overwritten(|a| a.offset == 0 || aligned && a.offset > 0)
+        });
     }
 }

@@ -27,11 +27,10 @@ pub(super) fn settled<'a>(
     program: &'a Program,
     function: &'a Function,
     outlines: &'a Outlines,
-    strict: bool,
 ) -> (Walker<'a>, HashMap<usize, State>) {
     let mut strays: BTreeSet<usize> = BTreeSet::new();
     loop {
-        let mut walker = Walker::new(program, function, outlines, strict);
+        let mut walker = Walker::new(program, function, outlines);
         let known = strays.len();
         let before = followed(&mut walker, &BTreeSet::from([function.entry]), &mut strays, known < RESTARTS);
         if strays.len() == known || known >= RESTARTS {
@@ -177,7 +176,7 @@ pub(crate) fn second_entry(
     let inside = |op: &usize| frame.before.get(op).is_some_and(|state| !is_door(function, *op, state));
     let begin: BTreeSet<usize> = function.doors.iter().copied().filter(inside).collect();
     let &first = begin.first()?;
-    let walker = &mut Walker::new(program, function, outlines, true);
+    let walker = &mut Walker::new(program, function, outlines);
     let before = followed(walker, &begin, &mut BTreeSet::new(), false);
     let entry = Value::Stack(Address { base: 0, offset: 0 });
     let back = |(op, exit): (&usize, &Exit)| {

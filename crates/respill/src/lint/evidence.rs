@@ -42,7 +42,7 @@ impl fmt::Display for Evidence {
                     self.function
                 )
             }
-            None => write!(f, "{}: the call did not come back ({:?})", self.function, self.ended),
+            None => write!(f, "{}: the call did not come back: it {}", self.function, self.ended),
         }
     }
 }

@@ -25,6 +25,8 @@ pub struct Differential {
     pub inputs: u64,
     /// The faults, the first of each kind.
     pub reason: Option<Reason>,
+    /// Whether the runs took longer than allowed.
+    pub late: bool,
 }
 
 const INPUT: u8 = 0;
@@ -70,12 +72,11 @@ pub fn differential(
         }
     }
     out.inputs = begun;
-    let how = match ended {
-        Ended::Done => return Ok(out),
-        Ended::Left(code) => format!("exited with code {code}"),
-        Ended::Signal(signal) => format!("was killed by signal {signal}"),
-        Ended::TimedOut => "took too long".to_owned(),
-    };
+    if ended == Ended::Done {
+        return Ok(out);
+    }
+    out.late = ended == Ended::TimedOut;
+    let how = ended.to_string();
     out.reason = Some(Reason::Crashed { rewritten: which, how, input: begun.saturating_sub(1) });
     Ok(out)
 }

@@ -2,19 +2,19 @@
 #![forbid(unsafe_code)]
 
 use core::fmt;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use lanework_trace::Unavailable;
+use lanework_trace::{Ending, Unavailable};
 
 use super::differ::{self, DifferError, Stack};
 use super::edits::{Edits, edits};
 use super::pairs::{Pairs, pairs};
-use super::reason::{Reason, SlotName};
+use super::reason::{Place, Reason, SlotName};
 use super::relation::relation;
-use super::runs::{Runs, Versions};
+use super::runs::{Runs, Versions, in_words};
 use super::writers::{self, Writers};
-use super::{Means, MovedSlot, Obligation, Ran, Refused, Report, UNDECIDED, UNTESTED, lockstep, means};
+use super::{Means, MovedSlot, Ran, Refused, Report, UNDECIDED, UNTESTED, lockstep, means};
 use crate::analysis::Analysis;
 use crate::assumption::Assumption;
 use crate::case::Case;
@@ -34,7 +34,8 @@ pub struct Options {
     pub time: Duration,
     /// Whether to run even if the text already refuses the rewrite, for tests of the runs.
     pub go_on: bool,
-    /// Whether instructions that may touch a slot and never ran are accepted, where a case cannot reach them.
+    /// Whether instructions that may touch a slot and never ran are accepted, where a case cannot reach them. The report
+    /// lists them.
     pub unreached: bool,
     /// The sources of the program's external functions.
     pub externals: Externals,
@@ -63,8 +64,57 @@ pub enum Failure {
     Load(LoadError),
     /// The runs could not be made.
     Runs(DifferError),
+    /// The original does not get through a case.
+    Case(BadCase),
     /// Nothing can be traced here.
     Unavailable(Unavailable),
+}
+
+/// A case that says nothing about the rewrite.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadCase {
+    /// The function that the case measures.
+    pub function: String,
+    /// What is wrong with it.
+    pub why: Bad,
+}
+
+/// What is wrong with a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bad {
+    /// The original does not return from it.
+    Ended {
+        /// How it ended, with its line if that is known.
+        how: String,
+        /// The input.
+        input: u64,
+    },
+    /// Its runs need more time than this.
+    Time(Duration),
+    /// It executes more instructions than can be followed.
+    Instructions,
+}
+
+impl Bad {
+    /// What ended a run early, if it was a limit.
+    const fn limit(ending: &Ending, time: Duration) -> Option<Bad> {
+        match ending {
+            Ending::TimedOut => Some(Bad::Time(time)),
+            Ending::TooLong => Some(Bad::Instructions),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for BadCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the case of `{}` ", self.function)?;
+        match &self.why {
+            Bad::Ended { how, input } => write!(f, "fails: the original {how} with input {input}"),
+            Bad::Time(limit) => write!(f, "ran longer than {} s", limit.as_secs()),
+            Bad::Instructions => f.write_str("executes more instructions than can be followed"),
+        }
+    }
 }
 
 impl Failure {
@@ -81,6 +131,7 @@ impl fmt::Display for Failure {
             Failure::Refused(refused) => write!(f, "{refused}"),
             Failure::Load(e) => write!(f, "{e}"),
             Failure::Runs(e) => write!(f, "{e}"),
+            Failure::Case(e) => write!(f, "{e}"),
             Failure::Unavailable(e) => write!(f, "{e}"),
         }
     }
@@ -132,6 +183,7 @@ pub fn validate(
     }
     let mut all = Writers::default();
     let mut runs = Vec::new();
+    let mut unseen = BTreeMap::new();
     if !cases.is_empty() {
         let versions = Versions::new(&original.program, rewritten, &options.externals)?;
         let compared = Compared { original, rewritten, pairs: &pairs, edits: &edits, versions: &versions };
@@ -140,10 +192,13 @@ pub fn validate(
             runs.push(ran);
             reasons.extend(found);
         }
-        if !options.unreached {
-            writers::unseen(original, edits.homes.keys().copied(), &mut all);
-        }
+        unseen = writers::unseen(original, edits.homes.keys().copied(), &all);
         reasons.append(&mut all.reasons);
+        if !options.unreached {
+            reasons.extend(unseen.iter().map(|(&key, never)| {
+                Reason::NeverRan(SlotName::of(original, key), Place::of(&original.program, never[0]))
+            }));
+        }
     }
     if !reasons.is_empty() {
         return Err(refuse(reasons, runs));
@@ -168,6 +223,7 @@ pub fn validate(
                 means: means(
                     home,
                     match (suspected(key), slot.assumes.is_empty()) {
+                        (true, _) if unseen.contains_key(key) => Means::Unreached,
                         (true, _) => Means::Writers,
                         (false, false) => Means::Assumed,
                         (false, true) => Means::Text,
@@ -177,13 +233,15 @@ pub fn validate(
             }
         })
         .collect();
-    let tested = slots.iter().any(|slot| slot.means[&Obligation::Alone] == Means::Writers);
+    let tested = slots.iter().any(MovedSlot::is_tested);
+    let never: BTreeSet<usize> = unseen.into_values().flatten().collect();
     let limits = UNDECIDED.iter().chain(UNTESTED.iter().filter(|_| tested));
     Ok(Report {
         undecided: limits.copied().collect(),
         slots,
         runs,
         assumes,
+        unreached: never.into_iter().map(|op| Place::of(&original.program, op)).collect(),
         instructions: pairs.of.len(),
         changed: pairs.changed.len(),
         added: pairs.back.iter().filter(|back| back.is_none()).count(),
@@ -234,12 +292,20 @@ fn run(
             return Err(Failure::Runs(DifferError::Missing(crate::case::Missing(name.to_owned()))));
         }
     }
+    let bad = |why| Failure::Case(BadCase { function: case.measured().to_owned(), why });
     let begun = Instant::now();
     let operation = Runs::new(case, versions);
     let mut snapshot = operation.snapshot(options.time)?;
     let steps = all.steps;
     for input in 0..options.traced {
-        writers::follow(&mut snapshot, original, &versions.original, &edits.slot_of, input, all)?;
+        let ended = writers::follow(&mut snapshot, original, &versions.original, &edits.slot_of, input, all)?;
+        if let Some(limit) = Bad::limit(&ended, options.time) {
+            return Err(bad(limit));
+        }
+        if ended != Ending::Returned {
+            let how = in_words(&ended, &versions.original, &original.program);
+            return Err(bad(Bad::Ended { how, input }));
+        }
     }
     ran.followed = all.steps - steps;
     ran.seconds[0] = begun.elapsed().as_secs_f64();
@@ -249,16 +315,32 @@ fn run(
         ran.compared += found.compared;
         ran.added += found.added;
         ran.traced_inputs += 1;
-        if let Some(reason) = found.reason {
-            reasons.push(reason);
-            break;
+        if let Some(limit) = found.ended.and_then(|ended| Bad::limit(&ended, options.time)) {
+            return Err(bad(limit));
+        }
+        match found.reason {
+            Some(Reason::Crashed { rewritten: false, how, input }) => {
+                return Err(bad(Bad::Ended { how, input }));
+            }
+            Some(reason) => {
+                reasons.push(reason);
+                break;
+            }
+            None => (),
         }
     }
     ran.seconds[1] = begun.elapsed().as_secs_f64();
     let begun = Instant::now();
     let found = differ::differential(case, versions, options.inputs, Stack::Poisoned, options.time)?;
     ran.inputs = found.inputs;
-    reasons.extend(found.reason);
+    match found.reason {
+        // Where the text or lockstep has objections, they are the answer.
+        _ if found.late && reasons.is_empty() => return Err(bad(Bad::Time(options.time))),
+        Some(Reason::Crashed { rewritten: false, how, input }) if !found.late => {
+            return Err(bad(Bad::Ended { how, input }));
+        }
+        reason => reasons.extend(reason),
+    }
     ran.seconds[2] = begun.elapsed().as_secs_f64();
     Ok((ran, reasons))
 }

@@ -34,6 +34,8 @@ pub(super) struct Lockstep {
     /// Instructions that only the other version has.
     pub(super) added: u64,
     pub(super) reason: Option<Reason>,
+    /// How a version ended that did not return.
+    pub(super) ended: Option<Ending>,
 }
 
 /// Registers that are dead after a call: all that a callee may change except the results.
@@ -235,9 +237,6 @@ impl Walk<'_> {
             if let Some((general, _, _, false)) = transfer(&self.other.ops[r].instruction) {
                 self.borrowed |= bit(general);
             }
-            if let Some((o, _)) = self.last {
-                self.last = Some((o, r));
-            }
             return Advance::Second;
         }
         self.pair(a, b, o, r)
@@ -358,6 +357,7 @@ pub(super) fn compare(
                 in_words(&outcome.ending, &versions.original, &analysis.program)
             };
             out.reason = Some(Reason::Crashed { rewritten, how, input });
+            out.ended = Some(outcome.ending.clone());
             return Ok(out);
         }
     }

@@ -191,12 +191,16 @@ pub fn pairs(original: &Program, other: &Program) -> Result<Pairs, Box<Reason>> 
             Some((same, _)) if same == said => (),
             found => {
                 let line = found.map_or(0, |(_, line)| *line);
-                return Err(Box::new(Reason::Directive { original: said.clone(), line }));
+                return Err(Box::new(Reason::Directive {
+                    original: Some(said.clone()),
+                    file: other.file.clone(),
+                    line,
+                }));
             }
         }
     }
     if let Some((_, line)) = two.anchors.get(one.anchors.len()) {
-        return Err(Box::new(Reason::Directive { original: "(the end)".to_owned(), line: *line }));
+        return Err(Box::new(Reason::Directive { original: None, file: other.file.clone(), line: *line }));
     }
     let mut out =
         Pairs { of: vec![0; original.ops.len()], back: vec![None; other.ops.len()], changed: Vec::new() };

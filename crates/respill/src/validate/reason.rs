@@ -4,13 +4,14 @@
 use core::fmt;
 
 use iced_x86::Register;
+use serde::Serialize;
 
 use crate::analysis::Analysis;
 use crate::homes::Home;
 use crate::program::Program;
 
 /// An instruction of a file.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Place {
     /// The file.
     pub file: String,
@@ -77,9 +78,11 @@ impl fmt::Display for SlotName {
 pub enum Reason {
     /// The two texts differ in a label or a directive.
     Directive {
-        /// The original's text there.
-        original: String,
-        /// The line of the rewritten text, 0 at its end.
+        /// The original's text there; `None` at its end.
+        original: Option<String>,
+        /// The rewritten file.
+        file: String,
+        /// Its line, 0 at its end.
         line: usize,
     },
     /// An instruction of the original is missing.
@@ -168,7 +171,7 @@ pub enum Reason {
         what: String,
         /// The last instruction of the original before it.
         original: Place,
-        /// The last instruction of the other version.
+        /// Its counterpart in the other version.
         rewritten: Place,
         /// The input.
         input: u64,
@@ -270,8 +273,14 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::Directive { original, line } => {
-                write!(f, "line {line} of the rewritten text is not `{original}`, as in the original")
+            Reason::Directive { original: None, file, line } => {
+                write!(f, "{file}:{line}: a statement after the end of the original")
+            }
+            Reason::Directive { original: Some(original), file, line: 0 } => {
+                write!(f, "{file}: ends before `{original}`, which the original has")
+            }
+            Reason::Directive { original: Some(original), file, line } => {
+                write!(f, "{file}:{line}: is not `{original}`, as in the original")
             }
             Reason::Missing(at) => write!(f, "{at}: has no counterpart in the rewritten text"),
             Reason::Unexplained(at) => write!(f, "{at}: is not a move to or from a home"),
@@ -292,7 +301,7 @@ impl fmt::Display for Reason {
             Reason::Partly(slot, at) => write!(f, "{at}: still names {slot}, which has moved elsewhere"),
             Reason::TwoHomes(slot, [one, two]) => write!(f, "{slot} lives in {one} here and in {two} there"),
             Reason::Opaque(slot, why) => write!(f, "{slot}: its function cannot be followed ({why})"),
-            Reason::NoSpill(slot, class) => write!(f, "{slot} is not a spilled value ({class:?})"),
+            Reason::NoSpill(slot, class) => write!(f, "{slot} holds no spilled value ({})", class.name()),
             Reason::Aliased { slot, by, writes } => {
                 write!(f, "{by}: {} the bytes of {slot}", if *writes { "writes" } else { "reads" })
             }

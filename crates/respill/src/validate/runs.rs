@@ -92,19 +92,24 @@ impl Operation for Runs<'_> {
     }
 }
 
-/// How a run that did not return ended.
-pub(super) fn in_words(ending: &Ending, loaded: &Loaded, program: &Program) -> String {
-    // An address in the program is reported as its line.
-    let at = |address: &u64| match loaded.op_at(*address) {
+/// How a run that did not return ended. An address in the program is reported as its line.
+pub(crate) fn in_words(ending: &Ending, loaded: &Loaded, program: &Program) -> String {
+    words(ending, |address| match loaded.op_at(address) {
         Some(op) => format!("at {}", Place::of(program, op)),
         None => format!("at {address:#x}, outside {}", program.file),
-    };
+    })
+}
+
+/// How a run that did not return ended, with its place by `at`.
+pub(crate) fn words(ending: &Ending, at: impl Fn(u64) -> String) -> String {
     match ending {
         Ending::Returned => "returned".to_owned(),
         Ending::Panicked(why) => format!("could not be prepared: {why}"),
         Ending::Exited => "exited".to_owned(),
-        Ending::Signal { signal, address } => format!("was killed by signal {signal} {}", at(address)),
-        Ending::Unsupported { address, why } => format!("cannot be traced {}: {why}", at(address)),
+        Ending::Signal { signal, address } => {
+            format!("was killed by {} {}", crate::names::signal(*signal), at(*address))
+        }
+        Ending::Unsupported { address, why } => format!("cannot be traced {}: {why}", at(*address)),
         Ending::TooLong => "executed more instructions than allowed".to_owned(),
         Ending::TimedOut => "took too long".to_owned(),
         Ending::Stopped => "was stopped".to_owned(),

@@ -6,13 +6,12 @@
 //! pointers, indices and callees are followed exactly. Writes by the kernel are not.
 #![forbid(unsafe_code)]
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use lanework_trace::{Access, Ending, Snapshot, Touch, Unavailable};
 
 use super::edits::Key;
 use super::reason::{Place, Reason, SlotName};
-use super::runs::in_words;
 use crate::analysis::Analysis;
 use crate::load::Loaded;
 
@@ -160,7 +159,7 @@ impl Walk<'_> {
     }
 }
 
-/// Follows the original through one input.
+/// Follows the original through one input. How that ended.
 ///
 /// # Errors
 /// If nothing can be traced.
@@ -171,7 +170,7 @@ pub(super) fn follow(
     slot_of: &HashMap<usize, Key>,
     input: u64,
     out: &mut Writers,
-) -> Result<(), Unavailable> {
+) -> Result<Ending, Unavailable> {
     let mut walk = Walk {
         analysis,
         loaded,
@@ -186,24 +185,20 @@ pub(super) fn follow(
         out,
         room: Vec::new(),
     };
-    let outcome = snapshot.run(2 * input as usize, |step, fs| walk.look(step, fs))?;
-    if outcome.ending != Ending::Returned {
-        let how = in_words(&outcome.ending, loaded, &analysis.program);
-        out.reasons.push(Reason::Crashed { rewritten: false, how, input });
-    }
-    Ok(())
+    Ok(snapshot.run(2 * input as usize, |step, fs| walk.look(step, fs))?.ending)
 }
 
-/// Slots that need a run, and the instructions that may touch them but never ran.
-pub(super) fn unseen(analysis: &Analysis, homes: impl Iterator<Item = Key>, out: &mut Writers) {
-    let mut told: HashSet<Key> = HashSet::new();
-    for key in homes {
+/// The slots that need a run and did not get all of it: the instructions that may touch each and never ran.
+pub(super) fn unseen(
+    analysis: &Analysis,
+    homes: impl Iterator<Item = Key>,
+    out: &Writers,
+) -> BTreeMap<Key, Vec<usize>> {
+    let never = |key: Key| {
         let slot = &analysis.units[key.0].slots[key.1];
-        for &op in slot.suspects.iter().chain(slot.uses().collect::<Vec<_>>().iter()) {
-            if !slot.suspects.is_empty() && !out.counts.contains_key(&op) && told.insert(key) {
-                let at = Place::of(&analysis.program, op);
-                out.reasons.push(Reason::NeverRan(SlotName::of(analysis, key), at));
-            }
-        }
-    }
+        let all = slot.suspects.iter().copied().chain(slot.uses());
+        let never = all.filter(|op| !slot.suspects.is_empty() && !out.counts.contains_key(op));
+        (key, never.collect::<Vec<usize>>())
+    };
+    homes.map(never).filter(|(_, never)| !never.is_empty()).collect()
 }

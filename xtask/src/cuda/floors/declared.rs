@@ -12,6 +12,8 @@ pub(super) struct Declared {
     /// The fat binary, and the header with the parameter sets.
     pub(super) code: String,
     pub(super) header: String,
+    /// What operations ask of memories, counted where they are executed.
+    pub(super) traffic: Option<String>,
     pub(super) sets: Vec<String>,
     pub(super) card: Card,
     /// Kernels whose trips do not follow from the parameters, and why.
@@ -20,6 +22,34 @@ pub(super) struct Declared {
     #[serde(default)]
     pub(super) with: BTreeMap<String, Formula>,
     pub(super) kernel: Vec<Kernel>,
+}
+
+/// The file of `traffic`: sums over so many operations, by set and kernel.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Traffic {
+    pub(super) operations: f64,
+    pub(super) set: BTreeMap<String, BTreeMap<String, Asked>>,
+}
+
+/// Accesses of warps to shared memory, their wavefronts, and these without conflicts; to device memory, their sectors, and these if bytes
+/// lay side by side.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Asked {
+    pub(super) shared: f64,
+    pub(super) wavefronts: f64,
+    pub(super) least_wavefronts: f64,
+    pub(super) global: f64,
+    pub(super) sectors: f64,
+    pub(super) least_sectors: f64,
+}
+
+impl Asked {
+    /// Clocks beyond one for each access, in sum: a wavefront takes one, and so do four sectors.
+    pub(super) fn longer(&self) -> f64 {
+        (self.wavefronts - self.shared) + (self.sectors / 4.0 - self.global).max(0.0)
+    }
 }
 
 /// The card that was measured.

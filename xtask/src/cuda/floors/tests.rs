@@ -101,6 +101,24 @@ fn declared_trips_make_a_floor() {
 }
 
 #[test]
+fn wavefronts_and_sectors_take_the_loads_longer() {
+    let dir = tempfile::tempdir().unwrap();
+    let floors = FLOORS.replace("sets =", "traffic = 't.toml'\nsets =");
+    assert!(made(dir.path(), &floors).unwrap_err().contains("t.toml"));
+    let asked = "operations = 2\n[set.0]\n\
+        p = { shared = 20, wavefronts = 60, least_wavefronts = 30, global = 4, sectors = 24, least_sectors = 16 }\n";
+    fs::write(dir.path().join("t.toml"), asked).unwrap();
+    let text = made(dir.path(), &floors).unwrap();
+    // 15 loads and stores, 40 further wavefronts and twice four further sectors of two operations.
+    assert!(text.contains("| `p` | 36 LSU |"), "{text}");
+    assert!(text.contains("| `p` | 30 ×2.00 |") && text.contains("| `p` | 12 ×1.50 |"), "{text}");
+    fs::write(dir.path().join(TABLE), text).unwrap();
+    assert_eq!(stale(dir.path()).unwrap(), Vec::<String>::new());
+    fs::write(dir.path().join("t.toml"), asked.replace("60", "61")).unwrap();
+    assert!(matches!(&stale(dir.path()).unwrap()[..], [one] if one.contains("t.toml")));
+}
+
+#[test]
 fn a_changed_binary_or_declaration_is_seen() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(stale(dir.path()).unwrap(), Vec::<String>::new());

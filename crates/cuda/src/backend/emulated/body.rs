@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{Depots, Dimensions, Entry, Kernels, Launch, Parameter, lw_forget, lw_run, lw_undefined};
 use crate::backend::Argument;
-use crate::backend::hosted::{Body, Order, Work};
+use crate::backend::hosted::{Body, Order, Ran, Work};
 use crate::error::Error;
 use crate::module::{Facts, Image};
 
@@ -190,7 +190,7 @@ impl Body for Fibers {
         Ok(())
     }
 
-    unsafe fn launch(&mut self, work: &Work<&'static Entry>) -> Result<(u64, u64), String> {
+    unsafe fn launch(&mut self, work: &Work<&'static Entry>) -> Result<Ran, String> {
         let pointers: Vec<*const c_void> =
             work.values.iter().map(|value| core::ptr::from_ref(value).cast()).chain([null()]).collect();
         let (order, seed) = match work.order {
@@ -227,7 +227,7 @@ impl Body for Fibers {
             return Err(text.to_string_lossy().into_owned());
         }
         self.untouched(&work.kernel.name())?;
-        Ok((launch.left, launch.collectives))
+        Ok(Ran { left: launch.left, collectives: launch.collectives, ..Ran::default() })
     }
 
     fn renewed(&self) -> Fibers {

@@ -283,8 +283,8 @@ impl<B: Body> Machine for Hosted<B> {
             )));
         }
         let values = arguments.iter().map(|argument| argument.0.value).collect();
-        let (order, stack) = (state.common.order, state.stack);
-        state.push(stream, Step::Kernel(Work { kernel, grid, values, order, stack }));
+        let (order, counting, stack) = (state.common.order, state.common.counting, state.stack);
+        state.push(stream, Step::Kernel(Work { kernel, grid, values, order, counting, stack }));
         Ok(())
     }
 }

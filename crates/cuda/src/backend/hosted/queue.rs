@@ -69,6 +69,7 @@ pub(super) struct Common {
     pub(super) freed: Vec<Freed>,
     /// After each launch: bytes and hash of each buffer.
     pub(super) watched: Option<Vec<Watched>>,
+    pub(super) counting: bool,
 }
 
 pub(super) struct State<B: Body> {
@@ -226,18 +227,20 @@ impl<B: Body> State<B> {
                 None => return Err(format!("{name}: an illegal address, as planned")),
             }
         }
-        let work = Work { order: self.common.order, stack: self.stack, ..work };
+        let work =
+            Work { order: self.common.order, counting: self.common.counting, stack: self.stack, ..work };
         // SAFETY: the values are the arguments that the kernel declares, by the launch's promise; buffers that they
         // point to are alive, since all work is done before one is freed.
-        let (left, collectives) = unsafe { self.body.launch(&work) }?;
+        let ran = unsafe { self.body.launch(&work) }?;
         self.look(&name)?;
         self.common.launched.push(Launched {
             kernel: name,
             blocks: grid.blocks,
             threads: grid.threads,
             shared: grid.shared,
-            left,
-            collectives,
+            left: ran.left,
+            collectives: ran.collectives,
+            traffic: ran.traffic,
         });
         Ok(())
     }

@@ -3,8 +3,9 @@
 
 use super::execute::{Block, Fault, each, fault};
 use super::memory::{KNOWN, Owner, load, store};
-use super::program::{Class, Inst, Kind, LOCAL_BASE, LOCAL_WINDOW, SHARED_BASE};
+use super::program::{Class, Inst, Kind, LOCAL_WINDOW, SHARED_BASE};
 use super::race::{Race, SEVERAL};
+use super::traffic;
 use super::warp::{LANES, Longs, Pending, Warp};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,6 +92,26 @@ impl Block<'_> {
         Ok(all)
     }
 
+    /// Counts an access, if that is wanted. Local memory is not counted.
+    fn count(&mut self, inst: &Inst, lanes: u32, addresses: &Longs) {
+        if !self.counting {
+            return;
+        }
+        let (traffic, bytes) = (&mut self.ran.traffic, u64::from(inst.code) * inst.values() as u64);
+        match space(inst.kind) {
+            Space::Shared => traffic::shared(traffic, addresses, lanes, bytes),
+            Space::Global => traffic::global(traffic, addresses, lanes, bytes),
+            Space::Local => {}
+            Space::Generic => {
+                let device = each(lanes).filter(|lane| addresses[*lane] >> 32 != 1);
+                let lanes = device.fold(0, |lanes, lane| lanes | 1 << lane);
+                if lanes != 0 {
+                    traffic::global(traffic, addresses, lanes, bytes);
+                }
+            }
+        }
+    }
+
     /// Where in shared memory these bytes are.
     fn in_shared(
         &self,
@@ -120,17 +141,17 @@ impl Block<'_> {
         address: u64,
         bytes: usize,
     ) -> Result<usize, Fault> {
-        let size = self.code.local;
-        let at = (address as usize).wrapping_sub(LOCAL_BASE as usize);
-        if address < LOCAL_BASE || at.saturating_add(bytes) > size {
+        let (size, own) = (self.code.local_bytes(), &self.code.local);
+        if address < own.start || address.saturating_add(bytes as u64) > own.end {
             let why = format!("its {bytes} bytes at {address:#x} are not in the thread's own {size}");
             return Err(fault(warp, inst, Some(lane), why));
         }
-        Ok(lane * size + at)
+        Ok(lane * size + (address - own.start) as usize)
     }
 
     pub(super) fn load(&mut self, warp: &mut Warp, inst: &Inst, lanes: u32) -> Result<(), Fault> {
         let addresses = self.addresses(warp, inst, inst.o[0], lanes)?;
+        self.count(inst, lanes, &addresses);
         match (inst.code, inst.values()) {
             (1, 1) => self.load_as::<1, 1>(warp, inst, lanes, &addresses),
             (1, _) => self.load_as::<1, 4>(warp, inst, lanes, &addresses),
@@ -203,6 +224,7 @@ impl Block<'_> {
 
     pub(super) fn store(&mut self, warp: &mut Warp, inst: &Inst, lanes: u32) -> Result<(), Fault> {
         let addresses = self.addresses(warp, inst, inst.o[0], lanes)?;
+        self.count(inst, lanes, &addresses);
         match inst.code {
             1 => self.store_as::<1>(warp, inst, lanes, &addresses),
             2 => self.store_as::<2>(warp, inst, lanes, &addresses),
@@ -243,9 +265,7 @@ impl Block<'_> {
             }
             let (bytes, marks, at): (&mut [u8], &mut [u8], usize) = if space == Space::Shared {
                 let at = self.in_shared(warp, inst, lane, address, N * count)?;
-                self.cells
-                    .write(at, N * count, &warp.clock, lane as u32, inst.line)
-                    .map_err(|race| raced(warp, inst, lane, "write", at, race))?;
+                self.overwrite(warp, inst, lane, at, N * count)?;
                 (&mut self.shared, &mut self.shared_known, at)
             } else if local {
                 let at = self.in_local(warp, inst, lane, address, N * count)?;
@@ -267,6 +287,9 @@ impl Block<'_> {
     pub(super) fn atomic_xor(&mut self, warp: &mut Warp, inst: &Inst, lanes: u32) -> Result<(), Fault> {
         let inst = &Inst { code: 4, count: 1, ..*inst };
         let addresses = self.addresses(warp, inst, inst.o[1], lanes)?;
+        if self.counting {
+            traffic::atomic(&mut self.ran.traffic, &addresses, lanes);
+        }
         let operand = usize::from(inst.o[2]);
         let (mut old, mut unknown) = ([0; LANES], [0; LANES]);
         for lane in each(lanes) {
@@ -286,25 +309,27 @@ impl Block<'_> {
         Ok(())
     }
 
-    /// 9.7.9 cp.async: a copy happens when it is waited for.
+    /// 9.7.9 cp.async: a copy happens at any time until it is waited for. What it overwrites has no value meanwhile.
     pub(super) fn copy(&mut self, warp: &mut Warp, inst: &Inst, lanes: u32) -> Result<(), Fault> {
         match inst.kind {
             Kind::CopyAsync => {
                 let sized = Inst { code: 16, count: 1, aux: 0, ..*inst };
                 let to = self.addresses(warp, &sized, inst.o[0], lanes)?;
-                let from =
-                    self.addresses(warp, &Inst { kind: Kind::LoadGlobal, ..sized }, inst.o[1], lanes)?;
+                let read = Inst { kind: Kind::LoadGlobal, ..sized };
+                let from = self.addresses(warp, &read, inst.o[1], lanes)?;
+                self.count(&sized, lanes, &to);
+                self.count(&read, lanes, &from);
                 for lane in each(lanes) {
-                    let (to, from) = (to[lane] as u32, from[lane]);
-                    let group = warp.groups;
-                    warp.pending.push(Pending { group, lane: lane as u32, to, from });
+                    let at = self.in_shared(warp, inst, lane, to[lane], 16)?;
+                    self.overwrite(warp, inst, lane, at, 16)?;
+                    self.shared_known[at..at + 16].fill(!KNOWN);
+                    warp.pending.push(Pending { group: warp.groups[lane], lane, to: at, from: from[lane] });
                 }
             }
-            Kind::CopyCommit => warp.groups += 1,
+            Kind::CopyCommit => each(lanes).for_each(|lane| warp.groups[lane] += 1),
             _ => {
-                let done = warp.groups.saturating_sub(inst.aux);
                 for copy in core::mem::take(&mut warp.pending) {
-                    // Groups are counted for the warp; a thread waits for its own copies.
+                    let done = warp.groups[copy.lane].saturating_sub(inst.aux);
                     if copy.group < done && lanes >> copy.lane & 1 == 1 {
                         self.arrive(warp, inst, copy)?;
                     } else {
@@ -316,17 +341,32 @@ impl Block<'_> {
         Ok(())
     }
 
-    fn arrive(&mut self, warp: &Warp, inst: &Inst, copy: Pending) -> Result<(), Fault> {
-        let lane = copy.lane as usize;
-        let at = self.in_shared(warp, inst, lane, copy.to.into(), 16)?;
-        self.cells
-            .write(at, 16, &warp.clock, copy.lane, inst.line)
-            .map_err(|race| raced(warp, inst, lane, "write", at, race))?;
+    fn arrive(
+        &mut self,
+        warp: &Warp,
+        inst: &Inst,
+        Pending { lane, to, from, .. }: Pending,
+    ) -> Result<(), Fault> {
+        self.overwrite(warp, inst, lane, to, 16)?;
         let (buffer, range) =
-            self.memory.place(copy.from, 16).map_err(|why| fault(warp, inst, Some(lane), why))?;
-        self.shared[at..at + 16].copy_from_slice(&buffer.bytes[range.clone()]);
-        self.shared_known[at..at + 16].copy_from_slice(&buffer.known[range]);
+            self.memory.place(from, 16).map_err(|why| fault(warp, inst, Some(lane), why))?;
+        self.shared[to..to + 16].copy_from_slice(&buffer.bytes[range.clone()]);
+        self.shared_known[to..to + 16].copy_from_slice(&buffer.known[range]);
         Ok(())
+    }
+
+    /// These bytes of shared memory change.
+    #[inline(always)]
+    fn overwrite(
+        &mut self,
+        warp: &Warp,
+        inst: &Inst,
+        lane: usize,
+        at: usize,
+        bytes: usize,
+    ) -> Result<(), Fault> {
+        let written = self.cells.write(at, bytes, &warp.clock, lane as u32, inst.line);
+        written.map_err(|race| raced(warp, inst, lane, "write", at, race))
     }
 
     pub(super) fn heap(&mut self, warp: &mut Warp, inst: &Inst, lanes: u32) -> Result<(), Fault> {
@@ -354,8 +394,8 @@ impl Block<'_> {
         Ok(())
     }
 
-    /// Bytes of shared memory that are not zero, of those that were written.
+    /// Bytes of shared memory that are not zero in the bits that were written.
     pub(super) fn left(&self) -> u64 {
-        self.shared.iter().zip(&self.shared_known).filter(|(b, k)| **b != 0 && **k == KNOWN).count() as u64
+        self.shared.iter().zip(&self.shared_known).filter(|(b, k)| **b & **k != 0).count() as u64
     }
 }

@@ -6,7 +6,7 @@ use super::memory::Memory;
 use super::program::{Code, Kind};
 use super::race::Cells;
 use super::warp::{Given, LANES, State, Warp};
-use crate::backend::hosted::Order;
+use crate::backend::hosted::{Order, Ran};
 use crate::stream::Grid;
 
 /// Instructions of a warp after which a shuffled order may give another one its turn.
@@ -17,18 +17,18 @@ const TURN: u32 = 48;
 struct Barrier {
     /// Threads that it is for, once one of them is there.
     threads: u32,
-    arrived: u32,
+    /// A bit for each warp that has come.
+    here: u32,
     waiting: Vec<usize>,
     /// What the arrived warps know (`Clock`).
     account: [u32; 32],
     line: u32,
 }
 
-/// What a launch reports.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Ran {
-    pub(super) left: u64,
-    pub(super) collectives: u64,
+impl Barrier {
+    fn arrived(&self) -> u32 {
+        self.here.count_ones() * LANES as u32
+    }
 }
 
 /// The order of turns.
@@ -79,12 +79,14 @@ fn whole(code: &Code) -> bool {
     !code.insts.iter().any(named)
 }
 
+/// Returns the most bytes that a block left in shared memory, and how many collectives happened.
 pub(super) fn launch(
     code: &Code,
     memory: &mut Memory,
     given: &Given<'_>,
     grid: Grid,
     order: Order,
+    counting: bool,
 ) -> Result<Ran, Placed> {
     let shared = grid.shared as usize;
     let count = (grid.threads as usize).div_ceil(LANES);
@@ -95,15 +97,16 @@ pub(super) fn launch(
         shared: vec![0; shared],
         shared_known: vec![0; shared],
         cells: Cells::new(shared, grain(code), count, whole(code)),
-        jumps_first: order != Order::Reverse,
+        jumps_first: true,
         executed: 0,
-        collectives: 0,
+        ran: Ran::default(),
+        counting,
     };
     let seed = if let Order::Shuffled(seed) = order { seed.into() } else { 0 };
     let mut turns = Turns { order, state: 0x9e37_79b9_7f4a_7c15 ^ seed };
-    let (mut ran, mut base) = (Ran::default(), 0);
+    let mut base = 0;
     for number in 0..grid.blocks {
-        // Blocks take turns as warps do, but whole.
+        // Blocks go whole, and in a shuffled order by rising number too.
         let number = if order == Order::Reverse { grid.blocks - 1 - number } else { number };
         block.shared.fill(0xa5);
         block.shared_known.fill(0);
@@ -113,10 +116,9 @@ pub(super) fn launch(
         }
         one(&mut block, &mut warps, &mut turns).map_err(|fault| (number, fault))?;
         base = warps.iter().map(|warp| warp.clock.now()).max().unwrap_or(0);
-        ran.left = ran.left.max(block.left());
+        block.ran.left = block.ran.left.max(block.left());
     }
-    ran.collectives = block.collectives;
-    Ok(ran)
+    Ok(block.ran)
 }
 
 fn one(block: &mut Block<'_>, warps: &mut [Warp], turns: &mut Turns) -> Result<(), Fault> {
@@ -145,7 +147,7 @@ fn one(block: &mut Block<'_>, warps: &mut [Warp], turns: &mut Turns) -> Result<(
             }
         }
     }
-    if let Some((number, barrier)) = barriers.iter().enumerate().find(|(_, barrier)| barrier.arrived > 0) {
+    if let Some((number, barrier)) = barriers.iter().enumerate().find(|(_, barrier)| barrier.here != 0) {
         let waiting: Vec<String> = barrier.waiting.iter().map(usize::to_string).collect();
         let who = match waiting.is_empty() {
             true => "no warp waits".to_owned(),
@@ -153,7 +155,8 @@ fn one(block: &mut Block<'_>, warps: &mut [Warp], turns: &mut Turns) -> Result<(
         };
         let why = format!(
             "barrier {number} has {} of {} threads, and nothing else can come: {who}",
-            barrier.arrived, barrier.threads
+            barrier.arrived(),
+            barrier.threads
         );
         return Err(Fault { line: barrier.line, thread: None, why });
     }
@@ -167,26 +170,26 @@ fn reach(
     chosen: usize,
     (threads, waits, line, number): (u32, bool, u32, u32),
 ) -> Result<bool, String> {
-    if barrier.arrived == 0 {
+    if barrier.here == 0 {
         (barrier.threads, barrier.account) = (threads, [0; 32]);
     } else if barrier.threads != threads {
         let (found, at) = (barrier.threads, barrier.line);
         return Err(format!("barrier {number} is for {threads} threads here and for {found} at line {at}"));
     }
     barrier.line = line;
-    barrier.arrived += LANES as u32;
-    if barrier.arrived > threads {
-        return Err(format!("barrier {number} of {threads} threads gets {}", barrier.arrived));
+    if barrier.here >> chosen & 1 == 1 {
+        return Err(format!("barrier {number} gets warp {chosen} twice before it is complete"));
     }
+    barrier.here |= 1 << chosen;
     let warp = &mut warps[chosen];
     warp.clock.give(&mut barrier.account);
     if waits {
-        warp.state = State::Waiting(number as usize, line);
+        warp.state = State::Waiting;
         barrier.waiting.push(chosen);
     } else {
-        warp.clock.tick();
+        warp.clock.go_on();
     }
-    if barrier.arrived < threads {
+    if barrier.arrived() < threads {
         return Ok(false);
     }
     if barrier.waiting.is_empty() {
@@ -197,6 +200,6 @@ fn reach(
         warp.clock.take(&barrier.account);
         warp.state = State::Ready;
     }
-    barrier.arrived = 0;
+    barrier.here = 0;
     Ok(true)
 }

@@ -56,12 +56,12 @@ impl Block<'_> {
         if let Some(threads) = threads.filter(|n| *n == 0 || n % LANES as u32 != 0) {
             return Err(fault(warp, inst, None, format!("a barrier of {threads} threads: warps have 32")));
         }
-        self.collectives += 1;
+        self.ran.collectives += 1;
         Ok(Stop::Barrier { number, threads, waits: inst.kind == Kind::BarrierSync, line: inst.line })
     }
 
     pub(super) fn collective(&mut self, warp: &mut Warp, inst: &Inst, lanes: u32) -> Result<(), Fault> {
-        self.collectives += 1;
+        self.ran.collectives += 1;
         match inst.kind {
             Kind::BarrierWarp => {
                 together(warp, inst, inst.o[0], lanes)?;

@@ -1,6 +1,7 @@
 //! Instructions as their opcodes say: each form by its section of the PTX ISA 9.0, every other form refused by name.
 #![forbid(unsafe_code)]
 
+use core::ops::Range;
 use std::collections::HashMap;
 
 use super::parse::{Entry, Item, Lexer, Operand, Outline, Statement, Wrong, item, type_bytes};
@@ -39,12 +40,12 @@ pub(super) struct Body {
     /// Registers of each class, constants included.
     pub(super) registers: [u32; 3],
     pub(super) constants: HashMap<Register, Constant>,
-    pub(super) local: u64,
+    pub(super) local: Range<u64>,
 }
 
 /// Registers of one declaration: the first number, how many, and their bytes.
 #[derive(Clone, Copy)]
-struct Range {
+struct Declared {
     first: u32,
     count: Option<u32>,
     bytes: u32,
@@ -55,12 +56,13 @@ struct Decoder<'a> {
     entry: &'a Entry,
     drafts: Vec<Draft>,
     /// Declarations by name, of each block that is open.
-    scopes: Vec<HashMap<&'a str, Range>>,
+    scopes: Vec<HashMap<&'a str, Declared>>,
     registers: [u32; 3],
     constants: HashMap<Register, Constant>,
     places: HashMap<(Class, Constant), Register>,
     locals: HashMap<&'a str, u64>,
-    local: u64,
+    /// Addresses of the thread's own memory.
+    local: Range<u64>,
     labels: HashMap<&'a str, u32>,
     jumps: Vec<(usize, &'a str)>,
     line: u32,
@@ -75,9 +77,10 @@ pub(super) fn class_of(bytes: u32) -> Class {
     }
 }
 
-fn is_name(name: &str, declared: &str) -> Option<u32> {
-    let digits = name.strip_prefix(declared)?;
-    (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok())?
+/// The next place that is a multiple of the alignment and of no greater one: more is not promised (5.4.5).
+fn just_aligned(at: u64, align: u32) -> u64 {
+    let align = u64::from(align.max(1));
+    (at + align).next_multiple_of(2 * align) - align
 }
 
 pub(super) fn body(text: &str, outline: &Outline, entry: &Entry) -> Result<Body, Wrong> {
@@ -91,7 +94,7 @@ pub(super) fn body(text: &str, outline: &Outline, entry: &Entry) -> Result<Body,
         constants: HashMap::new(),
         places: HashMap::new(),
         locals: HashMap::new(),
-        local: 0,
+        local: LOCAL_BASE..LOCAL_BASE,
         labels: HashMap::new(),
         jumps: Vec::new(),
         line: entry.line,
@@ -129,10 +132,11 @@ impl<'a> Decoder<'a> {
             Item::Registers { bytes, name, count } => self.declare(name, bytes, count)?,
             Item::Argument { name, bytes } => self.declare(name, bytes, None)?,
             Item::Local { name, bytes, align } => {
-                let at = (LOCAL_BASE + self.local).next_multiple_of(align.max(1).into());
+                let at = just_aligned(self.local.end, align);
                 self.locals.insert(name, at);
-                self.local = (at - LOCAL_BASE).saturating_add(bytes);
-                if self.local > 1 << 30 {
+                let start = if self.local.is_empty() { at } else { self.local.start };
+                self.local = start..at.saturating_add(bytes);
+                if self.local.end > 1 << 30 {
                     return Err(self.wrong("more than 1 GiB of a thread's own memory"));
                 }
             }
@@ -149,7 +153,7 @@ impl<'a> Decoder<'a> {
             .filter(|n| *n < 1 << 24)
             .ok_or_else(|| Wrong { line: self.line, why: "more registers than any kernel has".to_owned() })?;
         if let Some(scope) = self.scopes.last_mut() {
-            scope.insert(name, Range { first, count, bytes });
+            scope.insert(name, Declared { first, count, bytes });
         }
         Ok(())
     }
@@ -163,7 +167,7 @@ impl<'a> Decoder<'a> {
             }
             let letters = name.trim_end_matches(|c: char| c.is_ascii_digit());
             if let Some(range) = scope.get(letters)
-                && let (Some(number), Some(count)) = (is_name(name, letters), range.count)
+                && let (Ok(number), Some(count)) = (name[letters.len()..].parse::<u32>(), range.count)
                 && number < count
             {
                 let class = class_of(range.bytes);
@@ -238,16 +242,16 @@ impl<'a> Decoder<'a> {
     }
 
     /// A register that has at least this many bytes (9.4: loads, stores and conversions take wider ones).
-    fn wider(&mut self, operand: &Operand<'a>, bytes: u32) -> Result<(Register, u32), Wrong> {
+    fn wider(&mut self, operand: &Operand<'a>, bytes: u32) -> Result<Register, Wrong> {
         if let Operand::Name(name) = operand
             && let Some((register, found)) = self.find(name)
         {
             if found >= bytes && found > 0 {
-                return Ok((register, found));
+                return Ok(register);
             }
             return Err(self.wrong(format!("'{name}' has {} bits, fewer than {}", 8 * found, 8 * bytes)));
         }
-        Ok((self.source(operand, bytes)?, bytes))
+        self.source(operand, bytes)
     }
 
     /// A destination of exactly this many bytes.

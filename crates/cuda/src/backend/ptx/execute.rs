@@ -10,6 +10,7 @@ use super::memory::Memory;
 use super::program::{Code, Compare, Inst, Kind, NEVER};
 use super::race::Cells;
 use super::warp::{LANES, Path, Warp};
+use crate::backend::hosted::Ran;
 
 /// What a kernel must not do, and where it did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +44,9 @@ pub(super) struct Block<'a> {
     pub(super) jumps_first: bool,
     /// Instructions so far, which is what `%clock64` counts.
     pub(super) executed: u64,
-    pub(super) collectives: u64,
+    pub(super) ran: Ran,
+    /// Whether `ran.traffic` is counted.
+    pub(super) counting: bool,
 }
 
 /// The lanes of a mask.

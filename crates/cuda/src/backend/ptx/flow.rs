@@ -327,6 +327,6 @@ pub(super) fn arrange(body: Body) -> Result<Code, Wrong> {
         lists,
         places: sizes,
         early_reads,
-        local: body.local as usize,
+        local: body.local,
     })
 }

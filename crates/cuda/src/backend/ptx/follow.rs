@@ -149,3 +149,133 @@ fn result_bits(inst: &Inst, u: [u64; 4], v: [u64; 4]) -> u64 {
         _ => all,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::program::{Code, Program};
+    use super::*;
+
+    /// Instructions, each with the bits of its sources; 1 for a predicate.
+    const FORMS: [(&str, &[u32]); 58] = [
+        ("mov.u32 %r9, %r1", &[32]),
+        ("not.b32 %r9, %r1", &[32]),
+        ("neg.s32 %r9, %r1", &[32]),
+        ("and.b32 %r9, %r1, %r2", &[32, 32]),
+        ("or.b32 %r9, %r1, %r2", &[32, 32]),
+        ("xor.b32 %r9, %r1, %r2", &[32, 32]),
+        ("add.s32 %r9, %r1, %r2", &[32, 32]),
+        ("sub.s32 %r9, %r1, %r2", &[32, 32]),
+        ("mul.lo.s32 %r9, %r1, %r2", &[32, 32]),
+        ("mad.lo.s32 %r9, %r1, %r2, %r3", &[32, 32, 32]),
+        ("shl.b32 %r9, %r1, %r2", &[32, 6]),
+        ("shr.u32 %r9, %r1, %r2", &[32, 6]),
+        ("shr.s32 %r9, %r1, %r2", &[32, 6]),
+        ("shf.l.wrap.b32 %r9, %r1, %r2, %r3", &[32, 32, 6]),
+        ("shf.r.wrap.b32 %r9, %r1, %r2, %r3", &[32, 32, 6]),
+        ("prmt.b32 %r9, %r1, %r2, %r3", &[32, 32, 16]),
+        ("bfi.b32 %r9, %r1, %r2, %r3, %r4", &[32, 32, 6, 6]),
+        ("selp.b32 %r9, %r1, %r2, %p1", &[32, 32, 1]),
+        ("mov.b32 %r9, {%rs1, %rs2}", &[16, 16]),
+        ("min.u32 %r9, %r1, %r2", &[32, 32]),
+        ("max.u32 %r9, %r1, %r2", &[32, 32]),
+        ("lop3.b32 %r9, %r1, %r2, %r3, 150", &[32, 32, 32]),
+        ("dp4a.u32.u32 %r9, %r1, %r2, %r3", &[32, 32, 32]),
+        ("dp2a.lo.u32.u32 %r9, %r1, %r2, %r3", &[32, 32, 32]),
+        ("cvt.u32.u16 %r9, %rs1", &[16]),
+        ("cvt.u32.u8 %r9, %rs1", &[16]),
+        ("cvt.s32.s8 %r9, %r1", &[32]),
+        ("cvt.u32.u64 %r9, %rd1", &[64]),
+        ("cvt.u16.u32 %rs9, %r1", &[32]),
+        ("cvt.u16.s8 %rs9, %rs1", &[16]),
+        ("cvt.u16.u64 %rs9, %rd1", &[64]),
+        ("not.b16 %rs9, %rs1", &[16]),
+        ("neg.s16 %rs9, %rs1", &[16]),
+        ("add.s16 %rs9, %rs1, %rs2", &[16, 16]),
+        ("sub.s16 %rs9, %rs1, %rs2", &[16, 16]),
+        ("mul.lo.s16 %rs9, %rs1, %rs2", &[16, 16]),
+        ("shl.b16 %rs9, %rs1, %r1", &[16, 5]),
+        ("shr.u16 %rs9, %rs1, %r1", &[16, 5]),
+        ("mul.wide.u16 %r9, %rs1, %rs2", &[16, 16]),
+        ("mul.wide.u32 %rd9, %r1, %r2", &[32, 32]),
+        ("cvt.u64.u32 %rd9, %r1", &[32]),
+        ("cvt.u64.u16 %rd9, %rs1", &[16]),
+        ("cvt.s64.s32 %rd9, %r1", &[32]),
+        ("mov.u64 %rd9, %rd1", &[64]),
+        ("not.b64 %rd9, %rd1", &[64]),
+        ("neg.s64 %rd9, %rd1", &[64]),
+        ("and.b64 %rd9, %rd1, %rd2", &[64, 64]),
+        ("or.b64 %rd9, %rd1, %rd2", &[64, 64]),
+        ("xor.b64 %rd9, %rd1, %rd2", &[64, 64]),
+        ("add.s64 %rd9, %rd1, %rd2", &[64, 64]),
+        ("sub.s64 %rd9, %rd1, %rd2", &[64, 64]),
+        ("mul.lo.s64 %rd9, %rd1, %rd2", &[64, 64]),
+        ("mul.hi.u64 %rd9, %rd1, %rd2", &[64, 64]),
+        ("cvta.local.u64 %rd9, %rd1", &[64]),
+        ("shl.b64 %rd9, %rd1, %r1", &[64, 7]),
+        ("shr.u64 %rd9, %rd1, %r1", &[64, 7]),
+        ("bfi.b64 %rd9, %rd1, %rd2, %r1, %r2", &[64, 64, 7, 7]),
+        ("selp.b64 %rd9, %rd1, %rd2, %p1", &[64, 64, 1]),
+    ];
+
+    fn decoded(form: &str) -> std::sync::Arc<Code> {
+        let registers = ".reg .pred %p<2>;\n.reg .b16 %rs<10>;\n.reg .b32 %r<10>;\n.reg .b64 %rd<10>;";
+        let text = format!(".version 9.0\n.visible .entry k()\n{{\n{registers}\n{form};\n}}\n");
+        Program::from_text(text).unwrap().kernel("k").unwrap().unwrap()
+    }
+
+    #[test]
+    fn known_bits_do_not_depend_on_unknown_ones() {
+        let mut state = 1u64;
+        let mut random = move || {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            state ^ state >> 29
+        };
+        for (form, sources) in FORMS {
+            let code = decoded(form);
+            let inst = &code.insts[0];
+            let long = form.split(' ').nth(1).is_some_and(|to| to.starts_with("%rd"));
+            let result = if long { Class::Long } else { Class::Word };
+            let mut precise = 0;
+            for _ in 0..500 {
+                // Lanes have the same known bits, and others of their own.
+                let mut warp = Warp::new(&code, 0);
+                (0..code.words.len()).for_each(|place| warp.known_words[place] = u32::MAX);
+                (0..code.longs.len()).for_each(|place| {
+                    warp.longs[place] = [super::super::program::LOCAL_WINDOW; LANES];
+                    warp.known_longs[place] = u32::MAX;
+                });
+                for (place, bits) in inst.o[1..].iter().zip(sources) {
+                    let all = u64::MAX >> (64 - bits);
+                    let unknown = [0, random(), random() & random() & random(), 1 << (random() % 64)];
+                    let (value, unknown) = (random() & all, unknown[random() as usize % 4] & all);
+                    let values: Longs = core::array::from_fn(|_| value & !unknown | random() & unknown);
+                    let at = usize::from(*place);
+                    match bits {
+                        1 => {
+                            warp.predicates[at] = each(u32::MAX).fold(0, |p, i| p | (values[i] as u32) << i);
+                            warp.known_predicates[at] = if unknown == 0 { u32::MAX } else { 0 };
+                        }
+                        64 => {
+                            warp.longs[at] = values;
+                            warp.mark(Class::Long, *place, u32::MAX, &[unknown; LANES]);
+                        }
+                        _ => {
+                            warp.words[at] = values.map(|value| value as u32);
+                            warp.mark(Class::Word, *place, u32::MAX, &[unknown; LANES]);
+                        }
+                    }
+                }
+                assert!(follow(&mut warp, inst, u32::MAX) || compute(&mut warp, inst, inst.kind, u32::MAX));
+                let place = usize::from(inst.o[0]);
+                let of = |i: usize| if long { warp.longs[place][i] } else { warp.words[place][i].into() };
+                let differs = each(u32::MAX).fold(0, |bits, i| bits | of(i) ^ of(0));
+                for lane in 0..LANES {
+                    let unknown = warp.unknown_bits(result, inst.o[0], lane);
+                    assert_eq!(differs & !unknown, 0, "{form}: lane {lane}, {differs:#x} of {unknown:#x}");
+                    precise += u32::from(unknown & 0xffff != 0xffff);
+                }
+            }
+            assert!(precise > 100, "{form}: {precise}");
+        }
+    }
+}

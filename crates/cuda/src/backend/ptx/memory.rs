@@ -22,6 +22,8 @@ pub(super) enum Owner {
 
 #[derive(Debug)]
 pub(super) struct Buffer {
+    /// Its first address, from the first that could be its own.
+    start: u64,
     pub(super) bytes: Vec<u8>,
     pub(super) known: Vec<u8>,
     pub(super) owner: Owner,
@@ -30,57 +32,44 @@ pub(super) struct Buffer {
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     buffers: Vec<Option<Buffer>>,
-    /// Bytes that the host and the kernels hold.
-    pub(super) host: u64,
+    /// Bytes that kernels hold, and the most that they may.
     heap: u64,
-    /// The most that kernels may hold.
     pub(super) heap_limit: u64,
 }
 
 impl Memory {
-    pub(super) fn allocate(&mut self, bytes: usize, owner: Owner) -> u64 {
-        match owner {
-            Owner::Host => self.host += bytes as u64,
-            Owner::Heap => self.heap += bytes as u64,
-            Owner::Module => {}
-        }
-        self.buffers.push(Some(Buffer { bytes: vec![UNTOUCHED; bytes], known: vec![UNKNOWN; bytes], owner }));
-        (self.buffers.len() as u64) << APART
+    /// Aligned to so many bytes and to no more, since more is not promised.
+    pub(super) fn allocate(&mut self, bytes: usize, align: u32, owner: Owner) -> u64 {
+        self.heap += if owner == Owner::Heap { bytes as u64 } else { 0 };
+        let (start, known) = (align.into(), vec![UNKNOWN; bytes]);
+        self.buffers.push(Some(Buffer { start, bytes: vec![UNTOUCHED; bytes], known, owner }));
+        ((self.buffers.len() as u64) << APART) + start
     }
 
-    /// 11.6 of the CUDA C++ programming guide: null where the heap has no room.
+    /// `malloc` in the CUDA C++ programming guide: null where the heap has no room, otherwise aligned to 16 bytes.
     pub(super) fn allocate_on_heap(&mut self, bytes: u64) -> u64 {
         if self.heap.saturating_add(bytes) > self.heap_limit {
             return 0;
         }
-        self.allocate(bytes as usize, Owner::Heap)
+        self.allocate(bytes as usize, 16, Owner::Heap)
     }
 
     /// Frees what begins there, if the owner fits, and returns it.
     pub(super) fn free(&mut self, address: u64, owner: Owner) -> Option<Buffer> {
         let slot = self.buffers.get_mut(number(address)?)?;
-        if !address.is_multiple_of(1 << APART) || slot.as_ref()?.owner != owner {
-            return None;
-        }
+        slot.as_ref().filter(|buffer| offset(address) == buffer.start && buffer.owner == owner)?;
         let buffer = slot.take()?;
-        match owner {
-            Owner::Host => self.host -= buffer.bytes.len() as u64,
-            Owner::Heap => self.heap -= buffer.bytes.len() as u64,
-            Owner::Module => {}
-        }
+        self.heap -= if owner == Owner::Heap { buffer.bytes.len() as u64 } else { 0 };
         Some(buffer)
     }
 
     /// Whether the address is inside a buffer of the host, or just after it, or nothing.
     pub(super) fn knows(&self, address: u64) -> bool {
         address == 0
-            || self.buffer(address).is_some_and(|buffer| {
-                buffer.owner == Owner::Host && offset(address) <= buffer.bytes.len() as u64
+            || number(address).and_then(|n| self.buffers.get(n)?.as_ref()).is_some_and(|buffer| {
+                let there = buffer.start..=buffer.start + buffer.bytes.len() as u64;
+                buffer.owner == Owner::Host && there.contains(&offset(address))
             })
-    }
-
-    pub(super) fn buffer(&self, address: u64) -> Option<&Buffer> {
-        self.buffers.get(number(address)?)?.as_ref()
     }
 
     /// The buffer, and where in it these bytes are; otherwise why they cannot be accessed.
@@ -90,8 +79,10 @@ impl Memory {
         bytes: usize,
     ) -> Result<(&mut Buffer, Range<usize>), String> {
         let slot = number(address).and_then(|n| self.buffers.get_mut(n)).and_then(Option::as_mut);
-        let Some(buffer) = slot else { return Err(format!("{address:#x} is in no buffer")) };
-        let (start, len) = (offset(address), buffer.bytes.len() as u64);
+        let Some(buffer) = slot.filter(|buffer| offset(address) >= buffer.start) else {
+            return Err(format!("{address:#x} is in no buffer"));
+        };
+        let (start, len) = (offset(address) - buffer.start, buffer.bytes.len() as u64);
         if start + bytes as u64 > len {
             let past = start + bytes as u64 - len;
             return Err(format!("{bytes} bytes at {start} of a buffer of {len} bytes end {past} beyond it"));

@@ -146,6 +146,8 @@ fn integer(word: &str) -> Option<u64> {
     let word = word.strip_suffix('U').unwrap_or(word);
     match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        // Octal integers begin with a zero.
+        None if word.len() > 1 && word.starts_with('0') => None,
         None => word.parse().ok(),
     }
 }
@@ -168,6 +170,7 @@ pub(super) fn type_bytes(name: &str) -> Option<u32> {
 #[derive(Debug)]
 pub(super) struct Global {
     pub(super) name: String,
+    pub(super) align: u32,
     pub(super) bytes: Vec<u8>,
 }
 
@@ -214,7 +217,7 @@ pub(super) fn outline(text: &str) -> Result<Outline, Wrong> {
             }
             ".visible" | ".weak" => {}
             ".extern" => external(&mut lexer, &mut out)?,
-            ".global" | ".const" => out.globals.push(global(&mut lexer)?),
+            ".global" => out.globals.push(global(&mut lexer)?),
             ".entry" => out.entries.push(entry(&mut lexer)?),
             _ => return Err(lexer.wrong(format!("the directive '{word}' is not executed"))),
         }
@@ -255,9 +258,9 @@ struct Variable<'a> {
 }
 
 fn variable<'a>(lexer: &mut Lexer<'a>) -> Result<Variable<'a>, Wrong> {
-    let (mut word, mut align) = (lexer.word()?, 1);
+    let (mut word, mut align) = (lexer.word()?, None);
     if word == ".align" {
-        align = lexer.number()? as u32;
+        align = Some(lexer.number()? as u32);
         word = lexer.word()?;
     }
     let Some(bytes) = type_bytes(word).filter(|b| *b > 0) else {
@@ -274,7 +277,8 @@ fn variable<'a>(lexer: &mut Lexer<'a>) -> Result<Variable<'a>, Wrong> {
             Some(count)
         };
     }
-    Ok(Variable { name, bytes, align, count })
+    // 5.4.5: without a word, a multiple of an element's size.
+    Ok(Variable { name, bytes, align: align.unwrap_or(bytes), count })
 }
 
 fn global(lexer: &mut Lexer<'_>) -> Result<Global, Wrong> {
@@ -296,7 +300,7 @@ fn global(lexer: &mut Lexer<'_>) -> Result<Global, Wrong> {
         return Err(lexer.wrong(format!("'{}' has more values than places", variable.name)));
     }
     bytes.resize(size as usize, 0);
-    Ok(Global { name: variable.name.to_owned(), bytes })
+    Ok(Global { name: variable.name.to_owned(), align: variable.align, bytes })
 }
 
 /// The kernel's parameters lie one after the other, each aligned to its size (CUDA's driver passes them so).
@@ -354,7 +358,7 @@ pub(super) enum Operand<'a> {
     /// A register or another name.
     Name(&'a str),
     Number(u64),
-    /// `[name+offset]` or `[number]`.
+    /// `[name+offset]`.
     Memory(&'a str, i64),
     /// `{a, b}`, or `(a, b)` of a call.
     List(Vec<Operand<'a>>),

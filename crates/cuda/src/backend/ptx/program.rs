@@ -2,6 +2,7 @@
 //! paths meet again.
 #![forbid(unsafe_code)]
 
+use core::ops::Range;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -206,8 +207,15 @@ pub(super) struct Code {
     pub(super) places: [usize; 3],
     /// Whether some path reads a register that it has not written.
     pub(super) early_reads: bool,
+    /// Addresses of a thread's own memory.
+    pub(super) local: Range<u64>,
+}
+
+impl Code {
     /// Bytes of a thread's own memory.
-    pub(super) local: usize,
+    pub(super) fn local_bytes(&self) -> usize {
+        (self.local.end - self.local.start) as usize
+    }
 }
 
 /// A program: its text, and the kernels that were asked for so far.
@@ -234,7 +242,7 @@ impl Program {
         Ok(program)
     }
 
-    fn from_text(text: String) -> Result<Program, Wrong> {
+    pub(super) fn from_text(text: String) -> Result<Program, Wrong> {
         let outline = outline(&text)?;
         Ok(Program { text, outline, codes: Mutex::default() })
     }

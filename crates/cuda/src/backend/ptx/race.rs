@@ -3,7 +3,7 @@
 //! Barriers of a block are reached by whole warps, so a clock belongs to a warp: it counts the warp's barriers, and knows how far
 //! each other warp was when they last met. Two accesses of the same word, one of them a write, race unless the first is before
 //! the second: by the same thread, before a barrier of their warp (`bar.warp.sync`, 9.7.13), or before a barrier of the block
-//! that the other warp waited at later (`bar.sync`, `bar.arrive`, with their numbers and counts). Shuffles, votes and reductions order
+//! (`bar.sync`, `bar.arrive`, with their numbers and counts) that the second's warp waited at later. Shuffles, votes and reductions order
 //! nothing. Two atomic operations do not race.
 //!
 //! For each word the last write is kept, and of reads and atomic operations the last of each warp: Flanagan and Freund,
@@ -79,6 +79,11 @@ impl Clock {
     /// After a barrier of the warp.
     pub(super) fn tick(&mut self) {
         self.seen[self.warp] = self.now;
+        self.go_on();
+    }
+
+    /// What follows is not before the last account, and lanes are in no new order.
+    pub(super) fn go_on(&mut self) {
         self.now += 1;
     }
 
@@ -176,10 +181,7 @@ impl Cells {
     ) {
         let together = |interval: u32| u64::from(interval) << 32 | SEVERAL_WARPS << 8 | SEVERAL_LANES;
         let mine = u64::from(clock.now) << 32 | (clock.warp as u64) << 8 | u64::from(lane);
-        let merged = |old: Mark| match old >> 8 == mine >> 8 && old != mine {
-            true => mine | SEVERAL_LANES,
-            false => mine,
-        };
+        let merged = |old| if Self::late(old, clock, lane) { mine | SEVERAL_LANES } else { mine };
         if *to >> 8 & 0xff == SEVERAL_WARPS {
             if let Some(interval) = interval {
                 if *to != together(interval) {
@@ -305,8 +307,9 @@ mod tests {
         assert!(cells.read(8, 4, &b, 3, 15).is_err());
         // One arrives, the other waits: ordered in this direction alone.
         let mut account = [0; 32];
+        cells.read(12, 4, &a, 5, 15).unwrap();
         a.give(&mut account);
-        a.tick();
+        a.go_on();
         b.give(&mut account);
         b.take(&account);
         cells.read(8, 4, &b, 3, 16).unwrap();
@@ -315,6 +318,9 @@ mod tests {
         // What the first did after it arrived is not before.
         cells.write(32, 4, &a, 0, 19).unwrap();
         assert!(cells.write(32, 4, &b, 0, 20).is_err());
+        // Nor is it after what the warp's other lanes did before.
+        cells.read(12, 4, &a, 6, 21).unwrap();
+        assert_eq!(cells.write(12, 4, &a, 6, 22).unwrap_err().lane, None);
     }
 
     #[test]
@@ -378,5 +384,113 @@ mod tests {
         assert!(cells.write(0, 4, &a, 1, 1).is_err());
         cells.write(4, 4, &a, 1, 1).unwrap();
         assert!(cells.atomic(4, 4, &b, 1).is_err());
+    }
+
+    const WARPS: usize = 4;
+    const LANES: usize = 3;
+
+    /// Every access of a block, and for each thread how much of each other's is before what it does next.
+    struct Plain {
+        accesses: Vec<(usize, u8, usize, u32)>,
+        seen: Vec<[u32; WARPS * LANES]>,
+    }
+
+    impl Plain {
+        fn races(&self, place: usize, kind: u8, thread: usize) -> bool {
+            self.accesses.iter().any(|&(at, other, by, time)| {
+                let conflict = at == place && (other != kind || kind == b'w');
+                conflict && by != thread && time > self.seen[thread][by]
+            })
+        }
+
+        /// A warp's threads come to a barrier.
+        fn give(&mut self, warp: usize, account: &mut [u32; WARPS * LANES]) {
+            for thread in warp * LANES..(warp + 1) * LANES {
+                self.seen[thread][thread] += 1;
+                account.iter_mut().zip(self.seen[thread]).for_each(|(to, from)| *to = from.max(*to));
+            }
+        }
+
+        fn take(&mut self, warp: usize, account: &[u32; WARPS * LANES]) {
+            for seen in &mut self.seen[warp * LANES..(warp + 1) * LANES] {
+                seen.iter_mut().zip(account).for_each(|(to, from)| *to = (*from).max(*to));
+            }
+        }
+    }
+
+    #[test]
+    fn a_record_of_every_access_finds_the_same() {
+        let mut state = 1u64;
+        let mut random = move |below: usize| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (state >> 33) as usize % below
+        };
+        let mut found = [0, 0];
+        for run in 0..6000 {
+            let whole = run % 2 == 0;
+            let (mut cells, mut base) = (Cells::new(8, 2, WARPS, whole), 0);
+            for _block in 0..2 {
+                base = cells.next_block(base);
+                let mut clocks: Vec<Clock> = (0..WARPS).map(|warp| Clock::new(warp, base)).collect();
+                let mut plain = Plain { accesses: Vec::new(), seen: vec![[0; _]; WARPS * LANES] };
+                let (mut account, mut all, mut here) = ([0; 32], [0; _], 0);
+                for _step in 0..80 {
+                    let warp = random(WARPS);
+                    match random(10) {
+                        0 => {
+                            clocks[warp].tick();
+                            let mut own = [0; _];
+                            plain.give(warp, &mut own);
+                            plain.take(warp, &own);
+                        }
+                        1 if !whole && here >> warp & 1 == 0 => {
+                            clocks[warp].give(&mut account);
+                            clocks[warp].go_on();
+                            plain.give(warp, &mut all);
+                            here |= 1 << warp;
+                        }
+                        2 => {
+                            let some = if whole { !0 } else { random(1 << WARPS) };
+                            let waits = |warp: &usize| (some & !here) >> warp & 1 == 1;
+                            for warp in (0..WARPS).filter(waits) {
+                                clocks[warp].give(&mut account);
+                                plain.give(warp, &mut all);
+                            }
+                            for warp in (0..WARPS).filter(waits) {
+                                clocks[warp].take(&account);
+                                plain.take(warp, &all);
+                            }
+                            if whole {
+                                cells.pass();
+                            }
+                            (account, all, here) = ([0; 32], [0; _], 0);
+                        }
+                        _ => {
+                            let (place, lane, kind) = (random(2), random(LANES), b"rrrwwa"[random(6)]);
+                            let thread = warp * LANES + lane;
+                            let races = plain.races(place, kind, thread);
+                            // Most races are left out, so that there is much before the one that is not.
+                            if races && random(16) != 0 {
+                                continue;
+                            }
+                            let (at, clock, lane) = (4 * place, &clocks[warp], lane as u32);
+                            let result = match kind {
+                                b'r' => cells.read(at, 4, clock, lane, 1),
+                                b'w' => cells.write(at, 4, clock, lane, 1),
+                                _ => cells.atomic(at, 4, clock, lane),
+                            };
+                            assert_eq!(result.is_err(), races, "run {run}: {result:?}");
+                            found[usize::from(races)] += 1;
+                            if races {
+                                break;
+                            }
+                            plain.accesses.push((place, kind, thread, plain.seen[thread][thread] + 1));
+                        }
+                    }
+                }
+                base = clocks.iter().map(Clock::now).max().unwrap_or(0);
+            }
+        }
+        assert!(found[0] > 50_000 && found[1] > 5_000, "{found:?}");
     }
 }

@@ -28,12 +28,12 @@ pub(super) struct Path {
     pub(super) lanes: u32,
 }
 
-/// What a warp waits for.
+/// Whether a warp can go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Ready,
-    /// A barrier, with the line.
-    Waiting(usize, u32),
+    /// At a barrier.
+    Waiting,
     Ended,
 }
 
@@ -41,8 +41,9 @@ pub(super) enum State {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
     pub(super) group: u64,
-    pub(super) lane: u32,
-    pub(super) to: u32,
+    pub(super) lane: usize,
+    /// Where in shared memory.
+    pub(super) to: usize,
     pub(super) from: u64,
 }
 
@@ -63,7 +64,8 @@ pub(super) struct Warp {
     pub(super) state: State,
     pub(super) clock: Clock,
     pub(super) pending: Vec<Pending>,
-    pub(super) groups: u64,
+    /// Groups of copies that each thread has closed.
+    pub(super) groups: Longs,
     /// Each thread's own memory, one after the other, and its marks.
     pub(super) local: Vec<u8>,
     pub(super) local_known: Vec<u8>,
@@ -115,9 +117,9 @@ impl Warp {
             state: State::Ready,
             clock: Clock::new(number, 0),
             pending: Vec::new(),
-            groups: 0,
-            local: vec![0; code.local * LANES],
-            local_known: vec![0; code.local * LANES],
+            groups: [0; LANES],
+            local: vec![0; code.local_bytes() * LANES],
+            local_known: vec![0; code.local_bytes() * LANES],
             bits: Bits::new(),
             follows: false,
         }
@@ -131,7 +133,7 @@ impl Warp {
         (self.live, self.state) = (self.exists, State::Ready);
         self.clock = Clock::new(self.number, base);
         self.pending.clear();
-        self.groups = 0;
+        self.groups = [0; LANES];
         self.bits.clear();
         self.follows = code.early_reads;
         self.paths.clear();

@@ -113,6 +113,8 @@ impl<'a> Decoder<'a> {
                 _ => self.operands(parts),
             },
             // 9.7.12: control flow.
+            // That all threads go the same way is promised, and not checked.
+            ["bra", "uni"] if statement.guard.is_some() => self.refuse(parts),
             ["bra"] | ["bra", "uni"] => match o.as_slice() {
                 [Operand::Name(label)] => {
                     self.jumps.push((self.drafts.len(), label));
@@ -286,7 +288,7 @@ impl<'a> Decoder<'a> {
         else {
             return self.refuse(&["cvt", to, from]);
         };
-        let (source, _) = self.wider(source, from_bits / 8)?;
+        let source = self.wider(source, from_bits / 8)?;
         let Operand::Name(name) = result else { return self.operands(&["cvt", to, from]) };
         let found = self.find(name).filter(|(_, bytes)| 8 * bytes >= to_bits);
         let Some((result, bytes)) = found else {
@@ -317,7 +319,7 @@ impl<'a> Decoder<'a> {
         let to = self.result(to, 8)?;
         let from = self.source(from, 8)?;
         let window = self.constant(Class::Long, Constant::Value(LOCAL_WINDOW));
-        self.push(kind, vec![(to, true), (from, false), (window, false)]);
+        self.push(kind, vec![(to, true), (from, false), (window, false)]).aux = mask(64);
         Ok(())
     }
 
@@ -383,7 +385,7 @@ impl<'a> Decoder<'a> {
         };
         let (mut operands, mut class) = (vec![(base, false)], Class::Word);
         for value in values {
-            let (register, _) = self.wider(value, bytes)?;
+            let register = self.wider(value, bytes)?;
             if operands.len() > 1 && class != register.class {
                 return self.operands(parts);
             }
