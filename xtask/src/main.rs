@@ -3,6 +3,7 @@
 
 mod cuda;
 mod fuzz;
+mod install;
 mod long;
 mod peers;
 mod readme;
@@ -26,6 +27,8 @@ struct Arguments {
 enum Verb {
     /// Compile the kernels for CUDA devices, lint their machine code, and check shipped programs against their sources.
     Cuda(cuda::Options),
+    /// Build liblanework and install it, its header and its pkg-config file.
+    Install(install::Options),
     /// Run the checks that take too long for every change, and log them; with --check, check that log.
     Long(long::Options),
     /// Build other people's implementations as shared libraries, outside the source tree.
@@ -72,6 +75,7 @@ impl Complaint {
 fn main() -> ExitCode {
     match Arguments::parse().verb {
         Verb::Cuda(options) => cuda::run(&options),
+        Verb::Install(options) => install::run(&options),
         Verb::Long(options) => long::run(&options),
         Verb::Peers(options) => peers::run(&options),
         Verb::Readme(options) => readme::run(&options),

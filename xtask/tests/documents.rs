@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The documents: those at the root, `docs`, and the laboratory's.
+/// The documents: those at the root, `docs`, and those of each crate.
 fn documents(root: &Path) -> Vec<PathBuf> {
     let markdown = |folder: PathBuf| {
         let files = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
@@ -12,8 +12,10 @@ fn documents(root: &Path) -> Vec<PathBuf> {
     };
     let mut all = markdown(root.to_owned());
     all.extend(markdown(root.join("docs")));
-    for folder in fs::read_dir(root.join("lab")).expect("lab") {
-        all.extend(markdown(folder.expect("an entry").path()));
+    for wing in ["crates", "lab"] {
+        for folder in fs::read_dir(root.join(wing)).expect(wing) {
+            all.extend(markdown(folder.expect("an entry").path()));
+        }
     }
     all.sort();
     all

@@ -1,6 +1,7 @@
 //! Magma (GOST R 34.12-2015, RFC 8891) and GOST 28147-89 on every lane of the CPU.
 //!
 #![doc = include_str!("../README.md")]
+#![cfg_attr(doctest, doc = include_str!("../README.ru.md"))]
 #![cfg_attr(not(any(test, feature = "std")), no_std)]
 
 extern crate alloc;

@@ -7,6 +7,7 @@ use crate::subjects::{BUFFER, CIPHER, PLAIN, REPORT};
 use crate::variants::REPORT_F;
 use lanework_cpu::Backend;
 use lanework_magma::backend::BACKENDS;
+use lanework_magma::internals::floor::Ports;
 use lanework_race::record::ResultRow;
 use lanework_race::table::{percent, times};
 use lanework_study::markdown::{NONE, strings, table};
@@ -41,7 +42,6 @@ pub(super) struct Page {
     speed: String,
     peers: String,
     bounds: String,
-    core: String,
     pub(super) shares: Vec<Share>,
     pub(super) verdict: Vec<Answer>,
     why: Vec<String>,
@@ -341,7 +341,12 @@ fn peers(found: &Measured) -> String {
     table(&strings(&["CTR, 16384 bytes", "MB/s", "of gost-engine", "of the report's design"]), &rows)
 }
 
-fn bounds(shares: &[Share]) -> String {
+/// The bounds, if this machine's ports are known.
+fn bounds(ports: Option<&Ports>, shares: &[Share]) -> String {
+    let Some(ports) = ports else {
+        return "Nobody has written down what this CPU's ports do in a cycle, so there is no bound.\n"
+            .to_owned();
+    };
     let rows: Vec<Vec<String>> = shares
         .iter()
         .map(|s| {
@@ -351,7 +356,13 @@ fn bounds(shares: &[Share]) -> String {
         })
         .collect();
     let header = ["ECB, 16384 bytes", "bound, cycles a byte", "took", "share of the bound", "design"];
-    table(&strings(&header), &rows)
+    format!(
+        "Instructions of the design over instructions a cycle ({}: {} of 256 bits, {} of 512), at the clock of the calibration chain.\n\n{}",
+        ports.name,
+        ports.any256,
+        ports.any512,
+        table(&strings(&header), &rows)
+    )
 }
 
 /// Fills in everything.
@@ -405,11 +416,7 @@ pub(super) fn page(question: &str, plan: &Plan, found: &Measured, full: bool) ->
             .collect(),
         speed: speed(plan, found),
         peers: peers(found),
-        bounds: bounds(&shares),
-        core: ports.map_or_else(
-            || "whose ports are not written down for this CPU, so that there is no bound".to_owned(),
-            |p| format!("{}: {} of 256 bits, {} of 512", p.name, p.any256, p.any512),
-        ),
+        bounds: bounds(ports.as_ref(), &shares),
         verdict: answers(plan, found),
         why: why(plan, found, &shares),
         shares,

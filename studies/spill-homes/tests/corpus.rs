@@ -14,7 +14,7 @@ use lanework_respill::rewrite::{Options as Rewriting, rewrite};
 use lanework_respill::slots::Class;
 use lanework_respill::validate::{Options, validate};
 use lanework_respill::{Analysis, Program};
-use lanework_spill::settle::settle;
+use lanework_spill::settle::{Settled, settle};
 use lanework_spill::{Homes, unit};
 use study_spill_homes::packages::Packages;
 
@@ -121,9 +121,10 @@ impl Subject {
         let options = Options { inputs: 20, traced: 1, ..Options::default() };
         let wish = self.wish("mm", BTreeSet::new());
         let features = Settings::default().cpu().features();
-        let checked = settle(features, &self.analysis, &wish, cases, &options)
-            .unwrap_or_else(|e| panic!("{}", e.message()))
-            .expect("something can move");
+        let settled = settle(features, &self.analysis, &wish, cases, &options);
+        let Settled::Moved(checked) = settled.unwrap_or_else(|e| panic!("{}", e.message())) else {
+            panic!("nothing can move")
+        };
         assert!(!checked.dropped.is_empty(), "all slots moved");
         loaded(&checked.text)
     }

@@ -492,8 +492,8 @@ fn memories(declared: &Declared, traffic: &Traffic) -> String {
         return String::new();
     }
     format!(
-        "\n## Shared memory\n\nWavefronts of an operation; ×1 is no conflict of banks:\n\n{head}{}\n\
-         ## Device memory\n\nSectors of an operation; ×1 is bytes side by side:\n\n{head}{}",
+        "\n## Shared memory\n\nWavefronts of an operation. At ×1 no banks conflict:\n\n{head}{}\n\
+         ## Device memory\n\nSectors of an operation. At ×1 all bytes lie side by side:\n\n{head}{}",
         rows(|of| [of.wavefronts, of.least_wavefronts]),
         rows(|of| [of.sectors, of.least_sectors])
     )

@@ -1,4 +1,4 @@
-//! `studies/<name>/results.md`: the newest record of a study, on every machine that has one.
+//! `studies/<name>/results.md`: the newest record of a study on every machine that has one, the newest of all first.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -52,7 +52,10 @@ fn renew(root: &Path, study: &Study, entries: &[Entry], check: bool) -> Result<S
     let wrong = |why: String| format!("{shown}: {why}");
     let mut own: Vec<&Entry> = Vec::new();
     for name in names(study) {
-        own.extend(entries.iter().filter(|e| e.record.study == name && e.record.page.is_some()));
+        let mut named: Vec<&Entry> =
+            entries.iter().filter(|e| e.record.study == name && e.record.page.is_some()).collect();
+        named.sort_by(|a, b| b.record.date.cmp(&a.record.date));
+        own.extend(named);
     }
     let found = match fs::read_to_string(&file) {
         Ok(text) => Some(text),
@@ -137,7 +140,10 @@ mod tests {
         record.save(&root.join("records")).expect("saved");
         assert!(all(false).is_ok());
         let text = fs::read_to_string(&file).expect("read");
-        assert!(text.contains("# Which?") && text.contains("# Whose?"), "{text}");
+        assert!(
+            text.find("# Which?") < text.find("# Whose?") && text.contains("# Whose?"),
+            "the newest first: {text}"
+        );
         // And one of another name, if the study lists it.
         record.study = "chore".into();
         record.command = "cargo xtask chore --save".into();
