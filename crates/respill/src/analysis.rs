@@ -8,7 +8,7 @@ use iced_x86::{EncodingKind, InstructionInfoFactory, Mnemonic, Register};
 use crate::assumption::Assumption;
 use crate::bounds;
 use crate::flow::{self, Callee, Exit, Function};
-use crate::frame::{self, Frame, Outlines, Value};
+use crate::frame::{self, CALLEE_SAVED, Frame, Outlines, Value};
 use crate::homes::{Bank, Home};
 use crate::outlines::{self, Framed};
 use crate::outside;
@@ -96,6 +96,9 @@ pub struct Analysis {
     pub stray: Uses,
     /// Jumps through a table whose index the analysis does not bound: a rewrite of the file needs [`Assumption::Tables`].
     pub unbounded: Vec<usize>,
+    /// Functions that a pointer may lead to and that the analysis does not show to keep to the ABI, if the file calls or jumps through a
+    /// pointer: a rewrite of the file needs [`Assumption::Abi`].
+    pub unkept: Vec<usize>,
 }
 
 /// The home registers (vectors as zmm) that some instructions use and their first x87 instruction.
@@ -244,7 +247,8 @@ impl Analysis {
         into_others(&program, &mut units);
         astray(&mut units, &by_entry);
         enter(&program, &mut units, &owners);
-        left(&mut units, &by_entry, &outlines);
+        let pointed = pointed(&program, &units);
+        left(&mut units, &by_entry, &outlines, &pointed);
         handed(&mut units, &by_entry, assumed);
         for n in 0..units.len() {
             let below = reach(&units, n);
@@ -254,9 +258,14 @@ impl Analysis {
             let (any, float) = (first(&|unit| unit.leaves), first(&|unit| unit.float_leaves));
             (units[n].outward, units[n].float_outward) = (any, float);
         }
+        let unkept = if units.iter().any(|unit| unit.indirect) {
+            pointed.into_iter().filter(|&n| !keeps_to_abi(&units[n], &outlines)).collect()
+        } else {
+            Vec::new()
+        };
         let stray = Uses::of(&program, (0..program.ops.len()).filter(|op| !owners.contains_key(op)));
         let shared = owners.into_iter().filter(|&(_, owners)| owners > 1).map(|(op, _)| op).collect();
-        Analysis { program, units, stray, shared, unbounded }
+        Analysis { program, units, stray, shared, unbounded, unkept }
     }
 
     /// The unit that begins at an instruction.
@@ -334,9 +343,35 @@ fn unknown(program: &Program) -> BTreeMap<usize, usize> {
     out
 }
 
+/// The functions that a call through a pointer may reach.
+fn pointed(program: &Program, units: &[Unit]) -> BTreeSet<usize> {
+    let taken = places::taken(program).ops;
+    let is = |unit: &Unit| {
+        unit.function.global || taken.contains(&unit.function.entry) || !unit.function.doors.is_empty()
+    };
+    (0..units.len()).filter(|&n| is(&units[n])).collect()
+}
+
+/// Whether a function is known to keep what the ABI asks of it: it keeps registers and the stack pointer, uses no register that has no
+/// value by the ABI, and touches no frame but its own.
+fn keeps_to_abi(unit: &Unit, outlines: &Outlines) -> bool {
+    let Some(outline) = outlines.get(&unit.function.entry) else { return false };
+    unit.opaque.is_none()
+        && CALLEE_SAVED.iter().all(|register| outline.keeps.contains(register))
+        && outline.demands.is_empty()
+        && outline.leaves.is_empty()
+        && outline.reach.is_empty()
+        && !(outline.wild || outline.lost || outline.below)
+}
+
 /// Suspects the exits of functions whose frame a caller reads afterwards, itself or through another callee: a cell below the caller's
 /// stack pointer that it has not written since.
-fn left(units: &mut [Unit], by_entry: &HashMap<usize, usize>, outlines: &Outlines) {
+fn left(
+    units: &mut [Unit],
+    by_entry: &HashMap<usize, usize>,
+    outlines: &Outlines,
+    pointed: &BTreeSet<usize>,
+) {
     let mut read: BTreeSet<usize> = BTreeSet::new();
     let below = |callee: &Callee| match callee {
         Callee::Local(entry) => outlines.get(entry).is_none_or(|outline| outline.below),
@@ -346,7 +381,6 @@ fn left(units: &mut [Unit], by_entry: &HashMap<usize, usize>, outlines: &Outline
         let another = below(&Callee::Local(unit.function.entry))
             || unit.function.callees().any(|(_, callee)| below(callee));
         for (op, call) in &unit.function.calls {
-            let Callee::Local(entry) = &call.callee else { continue };
             let Some(state) = unit.frame.before.get(op) else { continue };
             let below = |slot: &Slot| match state.of(Register::RSP) {
                 Value::Stack(top) => slots::below(&unit.frame, slot, top),
@@ -354,13 +388,22 @@ fn left(units: &mut [Unit], by_entry: &HashMap<usize, usize>, outlines: &Outline
             };
             let wanted = unit.live.after.get(op).into_iter().flatten();
             if another || wanted.into_iter().any(|&s| below(&unit.slots[s])) {
-                read.extend(by_entry.get(entry));
+                match &call.callee {
+                    Callee::Local(entry) => read.extend(by_entry.get(entry)),
+                    Callee::Unknown => read.extend(pointed),
+                    Callee::External(_) => (),
+                }
             }
         }
     }
-    let all: BTreeSet<usize> =
-        read.iter().flat_map(|&n| reach(units, n)).chain(read.iter().copied()).collect();
-    for n in all {
+    let all = |read: &BTreeSet<usize>| -> BTreeSet<usize> {
+        read.iter().flat_map(|&n| reach(units, n)).chain(read.iter().copied()).collect()
+    };
+    let mut above = all(&read);
+    if above.iter().any(|&n| units[n].indirect) {
+        above.extend(all(pointed));
+    }
+    for n in above {
         let exits: Vec<usize> = units[n].function.exits.keys().copied().collect();
         for slot in &mut units[n].slots {
             exits.iter().for_each(|&op| slots::suspect(slot, op));
@@ -440,11 +483,11 @@ fn into_others(program: &Program, units: &mut [Unit]) {
     }
 }
 
-/// Marks the functions that call a function of the file that may return elsewhere, or twice.
+/// Marks the functions that call, or jump to, a function of the file that may return elsewhere, or twice.
 fn astray(units: &mut [Unit], by_entry: &HashMap<usize, usize>) {
     loop {
         let strays = |unit: &Unit| {
-            unit.function.calls.iter().find_map(|(&op, call)| match &call.callee {
+            unit.function.callees().find_map(|(op, callee)| match callee {
                 Callee::Local(entry) => by_entry.get(entry).and_then(|&n| {
                     let why = units[n].opaque?;
                     let away = matches!(

@@ -14,14 +14,17 @@ pub enum Assumption {
     /// Code stays within its objects: an address that is made from one object, plus an index, never leaves it. An object of a frame that
     /// is reached this way has its address taken, or is indexed, at its first byte.
     Objects,
-    /// The index of a jump through a table of labels stays inside the table, which the jump's own function names. Always made, as compilers promise it; a verdict names it if
-    /// some jump of the file has an index that the analysis does not bound.
+    /// The index of a jump through a table of labels stays inside the table, which the jump's own function names. Always made, as compilers
+    /// promise it; a verdict names it if some jump of the file has an index that the analysis does not bound.
     Tables,
+    /// Functions of the file that a pointer may lead to keep to the ABI, as code outside does. Always made; a verdict names it if the file
+    /// calls or jumps through a pointer, and the analysis does not show it of each such function.
+    Abi,
 }
 
 impl Assumption {
     /// All of them.
-    pub const ALL: [Assumption; 2] = [Assumption::Objects, Assumption::Tables];
+    pub const ALL: [Assumption; 3] = [Assumption::Objects, Assumption::Tables, Assumption::Abi];
 
     /// Its name in options and reports.
     #[must_use]
@@ -29,6 +32,7 @@ impl Assumption {
         match self {
             Assumption::Objects => "objects",
             Assumption::Tables => "tables",
+            Assumption::Abi => "abi",
         }
     }
 
@@ -41,6 +45,9 @@ impl Assumption {
             }
             Assumption::Tables => {
                 "the index of a jump through a table of labels stays inside the table, which its own function names"
+            }
+            Assumption::Abi => {
+                "functions of the file that are called or jumped to through pointers keep to the ABI"
             }
         }
     }

@@ -105,6 +105,7 @@ pub(crate) fn framed(
                 frame.gives = true;
             }
             let mut now = outline(program, function, &frame, &slots, &outlines);
+            frame.returns = frame.returns.or_else(|| overwritten(function, &frame, &outlines));
             frame.writes = now.writes.clone();
             if let Some(known) = outlines.get(&function.entry) {
                 now.weaken(known);
@@ -141,6 +142,24 @@ fn may_leave(frame: &Frame, op: usize) -> bool {
     }
 }
 
+/// A call of a function of the file that writes this function's return address at a known place.
+fn overwritten(function: &Function, frame: &Frame, outlines: &Outlines) -> Option<usize> {
+    // Its return address is elsewhere.
+    if function.exits.values().any(|exit| *exit == Exit::Link) {
+        return None;
+    }
+    let writes = |(op, call): (&usize, &Call)| {
+        let Callee::Local(entry) = &call.callee else { return None };
+        let Value::Stack(Address { base: 0, offset }) = frame.before.get(op)?.of(Register::RSP) else {
+            return None;
+        };
+        let top = offset - if call.link { 0 } else { 8 };
+        let meets = |&(from, to): &(i64, i64)| top.saturating_add(from) < 8 && top.saturating_add(to) > 0;
+        outlines.get(entry)?.stores.iter().any(meets).then_some(*op)
+    };
+    function.calls.iter().find_map(writes)
+}
+
 /// What a function does to its caller's frame: by its own accesses from the return address on, by reading what it has not
 /// written, and by its callees.
 fn outline(
@@ -157,6 +176,7 @@ fn outline(
         leaves: frame.leaves.clone(),
         writes: frame.writes.clone(),
         reach: BTreeSet::new(),
+        stores: BTreeSet::new(),
         wild: lost || frame.gives,
         lost,
         below: lost || slots::reads_below(function, frame, outlines, slots),
@@ -164,6 +184,13 @@ fn outline(
     // The end of an object among its arguments on the stack is unknown.
     let handed = frame.taken.iter().any(|a| a.base == 0 && a.offset >= 8);
     out.lost |= handed && (frame.gives || !frame.leaves.is_empty());
+    for access in frame.accesses.iter().filter(|access| access.writes) {
+        if let Where::Known(Address { base: 0, offset }) = access.place
+            && offset + access.size as i64 > 8
+        {
+            out.stores.insert((offset, offset + access.size as i64));
+        }
+    }
     for access in &frame.accesses {
         let (a, end) = match access.place {
             Where::Known(a) => (a, a.offset + access.size as i64),
@@ -206,6 +233,11 @@ fn outline(
                 out.lost |= callee.lost;
                 out.below |= callee.below;
                 out.reach.extend(callee.reach.iter().map(|&(from, to)| (top + from, top + to)));
+                let stores = callee
+                    .stores
+                    .iter()
+                    .map(|&(from, to)| (top.saturating_add(from), top.saturating_add(to)));
+                out.stores.extend(stores.filter(|&(_, to)| to > 8));
             }
             (Some(callee), Some(Value::Stack(a))) => {
                 out.wild |= callee.wild || !callee.reach.is_empty() || !frame.is_fixed(a.base);
@@ -245,6 +277,7 @@ fn outline(
                     out.lost |= callee.lost;
                     out.below |= callee.below;
                     out.reach.extend(&callee.reach);
+                    out.stores.extend(&callee.stores);
                 }
                 None => (out.wild, out.lost, out.below) = (true, true, true),
             },
@@ -253,6 +286,7 @@ fn outline(
             _ => (),
         }
     }
+    out.bound_stores();
     // Too many to track.
     if out.reach.len() > 256 {
         (out.wild, out.lost, out.below) = (true, true, true);

@@ -422,14 +422,15 @@ pub(crate) fn below(frame: &Frame, slot: &Slot, top: Address) -> bool {
     frame.meets(slot.address, end, top.plus(-(1 << 40)), top.offset)
 }
 
-/// A call of a function of the file after which something that the callee left below the stack pointer is read: perhaps an address.
+/// A call of a function of the file, or through a pointer, after which something that the callee left below the stack pointer is read:
+/// perhaps an address.
 pub(crate) fn reads_left(function: &Function, frame: &Frame, slots: &[Slot]) -> Option<usize> {
     let is_below = |op: usize, slot: &Slot| match frame.before.get(&op).map(|state| state.of(Register::RSP)) {
         Some(Value::Stack(top)) => below(frame, slot, top),
         Some(_) => true,
         None => false,
     };
-    let calls = function.calls.iter().filter(|(_, call)| matches!(call.callee, Callee::Local(_)));
+    let calls = function.calls.iter().filter(|(_, call)| !matches!(call.callee, Callee::External(_)));
     let mut calls = calls.map(|(&op, _)| op).filter(|&op| slots.iter().any(|slot| is_below(op, slot)));
     let first = calls.next()?;
     let live = live(function, slots);

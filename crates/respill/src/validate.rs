@@ -39,8 +39,8 @@ use crate::names::counted;
 /// Properties of a rewrite that no check decides: the premises of every verdict.
 pub const UNDECIDED: [&str; 4] = [
     "that no code guesses an address of the stack, or reads its own code",
-    "that no callee, unknown index or pointer overwrites a return address or a register kept for a caller",
-    "that code outside the file, and functions reached through pointers, keep to the System V ABI, and that x87 is empty at calls",
+    "that no unknown index or pointer overwrites a return address or a register kept for a caller",
+    "that code outside the file keeps to the System V ABI, that no argument on the stack is read again after a call, and that x87 is empty at calls",
     "signal handlers, longjmp, debuggers and what the kernel writes",
 ];
 

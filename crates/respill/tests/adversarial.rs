@@ -165,6 +165,36 @@ fn a_verdict_names_the_tables_whose_index_it_does_not_bound() {
 }
 
 #[test]
+fn what_a_pointer_may_lead_to_is_shown_to_keep_to_the_abi_or_assumed() {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/adversarial/own/pointers.txt");
+    let objects = BTreeSet::from([Assumption::Objects]);
+    let mut accepted = 0;
+    let breaks = own(&std::fs::read_to_string(place).expect("the functions"));
+    // With a function that keeps to the ABI, and with one that only code outside could break.
+    let kept = |g: &str| {
+        let f = "subq $24,%rsp\nmovq %rdi,8(%rsp)\nleaq g(%rip),%rax\ncall *%rax\nmovq 8(%rsp),%rax\naddq $24,%rsp\nret\n";
+        format!("\t.text\n\t.globl f\n\t.type f,@function\nf:\n{f}\t.type g,@function\ng:\n{g}ret\n")
+    };
+    let keeps = ["movl $3,%eax\n", "pushq %rbx\nmovl $3,%ebx\npopq %rbx\n"].map(|g| ("keeps", kept(g)));
+    let breaks = breaks.iter().map(|(name, text)| (name.as_str(), text.clone()));
+    for (name, text) in breaks.chain(keeps) {
+        for assumed in [&BTreeSet::new(), &objects] {
+            let program = Program::new(name, text.as_str()).expect("a program");
+            let original = Analysis::assuming(program, assumed);
+            for bank in Bank::ALL {
+                let Ok((1.., made)) = moved(&original, bank) else { continue };
+                let other = Program::new("rewritten.s", made).expect("a program");
+                let report = validate(&original, &other, &[], &Options::default()).expect("accepted");
+                let named = report.verdict().to_string().contains("abi");
+                assert_eq!(named, name != "keeps", "{name}: {report}");
+                accepted += 1;
+            }
+        }
+    }
+    assert!(accepted >= 8, "{accepted}");
+}
+
+#[test]
 fn masks_are_made_behind_the_mark_of_an_entry() {
     let text = "\t.text\n\t.globl f\nf:\tendbr64\n\tmovq %rdi,-8(%rsp)\n\tmovq -8(%rsp),%rax\n\tret\n";
     let original = Analysis::new(Program::new("f.s", text).expect("a program"));

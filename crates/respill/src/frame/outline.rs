@@ -21,6 +21,8 @@ pub struct Outline {
     pub writes: Writes,
     /// The bytes that it touches, from the first number to before the second.
     pub reach: BTreeSet<(i64, i64)>,
+    /// Those above its return address that it writes at a known place.
+    pub stores: BTreeSet<(i64, i64)>,
     /// Whether it may touch any byte of the caller's frame.
     pub wild: bool,
     /// The same, even if all code stays within its objects.
@@ -30,6 +32,13 @@ pub struct Outline {
 }
 
 impl Outline {
+    /// Too many stores to track are one of any size.
+    pub(crate) fn bound_stores(&mut self) {
+        if self.stores.len() > 256 || self.stores.iter().any(|&(_, to)| to > 1 << 40) {
+            self.stores = BTreeSet::from([(8, i64::MAX)]);
+        }
+    }
+
     /// Adds what another function does.
     pub(crate) fn weaken(&mut self, other: &Outline) {
         self.keeps.retain(|register| other.keeps.contains(register));
@@ -37,6 +46,8 @@ impl Outline {
         self.leaves.extend(&other.leaves);
         self.writes.weaken(&other.writes);
         self.reach.extend(&other.reach);
+        self.stores.extend(&other.stores);
+        self.bound_stores();
         self.wild |= other.wild;
         self.lost |= other.lost;
         self.below |= other.below;

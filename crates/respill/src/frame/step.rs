@@ -14,8 +14,9 @@ use super::{Address, CALLEE_SAVED, Outlines, Outside, Writes, reads, size, write
 use crate::flow::{Callee, Exit, Function};
 use crate::program::Program;
 
-/// Registers through which code outside the file may get a value: arguments, their number, the static chain.
-pub(crate) const GIVEN: [Register; 8] = [
+/// Registers through which code outside the file, or behind a pointer, may get a value: arguments, their number, the static chain, and
+/// the one that the ABI leaves to whoever links.
+pub(crate) const GIVEN: [Register; 9] = [
     Register::RDI,
     Register::RSI,
     Register::RDX,
@@ -24,6 +25,7 @@ pub(crate) const GIVEN: [Register; 8] = [
     Register::R9,
     Register::RAX,
     Register::R10,
+    Register::R11,
 ];
 
 pub(super) struct Walker<'a> {

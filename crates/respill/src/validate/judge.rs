@@ -207,6 +207,8 @@ pub fn validate(
     let mut assumes: BTreeSet<Assumption> = moved.flat_map(|slot| slot.assumes.iter().copied()).collect();
     let tables = !edits.homes.is_empty() && !original.unbounded.is_empty();
     assumes.extend(tables.then_some(Assumption::Tables));
+    let abi = !edits.homes.is_empty() && !original.unkept.is_empty();
+    assumes.extend(abi.then_some(Assumption::Abi));
     let slots: Vec<MovedSlot> = edits
         .homes
         .iter()
@@ -228,7 +230,7 @@ pub fn validate(
                         (false, false) => Means::Assumed,
                         (false, true) => Means::Text,
                     },
-                    if tables { Means::Assumed } else { Means::Text },
+                    if tables || abi { Means::Assumed } else { Means::Text },
                 ),
             }
         })
