@@ -68,7 +68,7 @@ pub(crate) struct SourceArgs {
     #[arg(long = "function", value_name = "NAME")]
     pub(crate) functions: Vec<String>,
     /// Assume what no check decides; the verdict names it. objects: an address made from one object, plus an index, stays in that object,
-    /// as in compiled correct programs. tables, the index of a jump table, is always assumed.
+    /// as in compiled correct programs. tables (indices of jump tables) and abi (functions of the file behind pointers) are always assumed.
     #[arg(long, value_name = "ASSUMPTION,...", value_delimiter = ',')]
     pub(crate) assume: Vec<Assumption>,
 }

@@ -61,11 +61,19 @@ impl Judge for Here<'_> {
         }
         self.progress.set_message("checking");
         let made = rewrite(self.analysis, plan, rewrite::Options::default()).map_err(Failure::input)?;
-        let program = self
-            .analysis
-            .program
-            .again(&format!("{} as rewritten", self.analysis.program.file), made.text)
-            .map_err(|e| of_program(&e))?;
+        let name = format!("{} as rewritten", self.analysis.program.file);
+        let program = match self.analysis.program.again(&name, &*made.text) {
+            Ok(program) => program,
+            Err(e) => {
+                let slots = e.line.map(|line| made.moved_at(self.analysis, plan, line)).unwrap_or_default();
+                if slots.is_empty() {
+                    return Err(of_program(&e));
+                }
+                let said = Refused { why: e.to_string(), slots };
+                self.judged.push((plan.clone(), Err(said.clone())));
+                return Ok(Err(said));
+            }
+        };
         let options = validate::Options { inputs: self.inputs, ..validate::Options::default() };
         let said = match validate(self.analysis, &program, std::slice::from_ref(self.case), &options) {
             Ok(_) => Ok(()),

@@ -428,3 +428,24 @@ fn what_is_not_assembly_is_named() {
     assert_eq!(code(&output), 2);
     assert!(stderr(&output).contains("f.s:3: a NUL byte"), "{}", stderr(&output));
 }
+
+#[test]
+fn a_function_that_does_not_assemble_once_it_grows_keeps_its_slots() {
+    // `loop` reaches 128 bytes back: 20 additions to a slot fit, and 20 that go through a register do not.
+    let f = format!(
+        "\t.globl f\nf:\tmovq %rdi, -8(%rsp)\n\tmovl $3, %ecx\n.La:\n{}\tloop .La\n\tmovq -8(%rsp), %rax\n\tret\n",
+        "\taddq %rsi, -8(%rsp)\n".repeat(20)
+    );
+    let g = "\t.globl g\ng:\tmovq %rdi, -8(%rsp)\n\tmovq -8(%rsp), %rax\n\tret\n";
+    let place = Place::new();
+    place.put("f.s", format!("{f}{g}").as_bytes());
+    let said = text_of(&place.run(&["respill", "rewrite", "f.s", "-o", "g.s"]));
+    assert!(said.contains("proved: 1 slot moved") && said.contains("does not assemble"), "{said}");
+    let text = String::from_utf8(place.get("g.s")).expect("text");
+    assert!(text.starts_with(&f) && !text.ends_with(g), "{text}");
+    // Alone it is the answer.
+    place.put("f.s", f.as_bytes());
+    let output = place.run(&["respill", "rewrite", "f.s", "-o", "h.s"]);
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("does not assemble"), "{}", stderr(&output));
+}

@@ -62,6 +62,35 @@ pub struct Rewritten {
     pub edits: Edits,
 }
 
+impl Rewritten {
+    /// The slots that moved in the function of a line of the text, and in those that it calls: what the assembler refuses there.
+    #[must_use]
+    pub fn moved_at(&self, analysis: &Analysis, plan: &Plan, line: usize) -> BTreeSet<(usize, usize)> {
+        let program = &analysis.program;
+        let ends = self.text.match_indices('\n').map(|(end, _)| end + 1);
+        let Some(at) = core::iter::once(0).chain(ends).nth(line.saturating_sub(1)) else {
+            return BTreeSet::new();
+        };
+        let statements = program.text.statements();
+        let (_, parts) = program.text.edited_parts(&self.edits);
+        let statement = match parts.iter().rev().find(|(_, parts)| parts.before.start <= at) {
+            Some((&statement, parts)) if at < parts.behind.end => statement,
+            known => {
+                let original = known.map_or(at, |(&s, parts)| statements[s].span.end + at - parts.behind.end);
+                statements.partition_point(|statement| statement.span.start < original)
+            }
+        };
+        // Or the last instruction before it.
+        let Some(op) = (0..program.ops.len()).rev().find(|&op| program.ops[op].statement <= statement) else {
+            return BTreeSet::new();
+        };
+        let owners =
+            (0..analysis.units.len()).filter(|&n| analysis.units[n].function.body.binary_search(&op).is_ok());
+        let all: BTreeSet<usize> = owners.flat_map(|n| analysis.below(n).into_iter().chain([n])).collect();
+        plan.homes.keys().filter(|(n, _)| all.contains(n)).copied().collect()
+    }
+}
+
 /// Carries out a plan.
 ///
 /// # Errors

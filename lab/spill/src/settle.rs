@@ -10,7 +10,7 @@ use lanework_respill::homes::Bank;
 use lanework_respill::load::LoadError;
 use lanework_respill::plan::{self, Plan, Stays, Wish};
 use lanework_respill::rewrite;
-use lanework_respill::validate::{self, Bad, BadCase, Options, Reason, Report};
+use lanework_respill::validate::{self, Bad, BadCase, Options, Reason, Report, SlotName};
 use lanework_study::Failure;
 
 use crate::account::Dropped;
@@ -145,7 +145,20 @@ pub fn settle(
         }
         let made = rewrite::rewrite(analysis, &plan, rewrite::Options::default()).map_err(Failure::input)?;
         let name = format!("{file} as rewritten");
-        let program = analysis.program.again(&name, &*made.text).map_err(|e| of_program(&e))?;
+        let program = match analysis.program.again(&name, &*made.text) {
+            Ok(program) => program,
+            Err(e) => {
+                let stay = e.line.map(|line| made.moved_at(analysis, &plan, line)).unwrap_or_default();
+                if stay.is_empty() {
+                    return Err(of_program(&e));
+                }
+                let why = e.to_string();
+                let reason = |key| Reason::NotAssembled(SlotName::of(analysis, key), why.clone());
+                dropped.extend(stay.iter().map(|&key| Dropped { key, reason: reason(key) }));
+                wish.stay.extend(stay);
+                continue;
+            }
+        };
         match validate::validate(analysis, &program, cases, if whole { options } else { &quick }) {
             Ok(report) if whole => {
                 let taken: BTreeSet<Bank> = plan.homes.values().map(|home| home.bank()).collect();

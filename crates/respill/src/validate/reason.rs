@@ -145,6 +145,8 @@ pub enum Reason {
     },
     /// The value lives across a call to code that is not in the file.
     AcrossUnknown(SlotName, Place),
+    /// The assembler refuses the text with the slot moved: code that grows leaves a place out of reach, or a register is not allowed there.
+    NotAssembled(SlotName, String),
     /// MMX is left in use where floating point must be free to begin.
     MissingEmms {
         /// The return, jump or call.
@@ -225,6 +227,7 @@ impl Reason {
             Reason::HomeClobbered { .. } => "home-clobbered",
             Reason::HomeTaken { .. } => "home-taken",
             Reason::AcrossUnknown(..) => "across-unknown",
+            Reason::NotAssembled(..) => "not-assembled",
             Reason::MissingEmms { .. } => "missing-emms",
             Reason::X87WhileMmx { .. } => "x87-while-mmx",
             Reason::NeverRan(..) => "never-ran",
@@ -263,6 +266,7 @@ impl Reason {
             | Reason::HomeClobbered { slot, .. }
             | Reason::HomeTaken { slot, .. }
             | Reason::AcrossUnknown(slot, _)
+            | Reason::NotAssembled(slot, _)
             | Reason::NeverRan(slot, _)
             | Reason::NotRun(slot) => Some(slot),
             _ => None,
@@ -314,6 +318,7 @@ impl fmt::Display for Reason {
             }
             Reason::HomeTaken { slot, at, why } => write!(f, "{at}: {why}; {slot} lives there"),
             Reason::AcrossUnknown(slot, at) => write!(f, "{at}: unknown code is called while {slot} lives"),
+            Reason::NotAssembled(slot, why) => write!(f, "{slot}: its function does not assemble: {why}"),
             Reason::MissingEmms { at, after } => {
                 write!(f, "{at}: no emms since {after}: the next x87 instruction gives NaN")
             }
