@@ -459,7 +459,8 @@ mod tests {
         });
         let clock = lanework_race::clock::Monotonic::new();
         let machine = lanework_race::machine::Machine::inspect(&clock, peers.into());
-        let mut record = Record::new("bench-s-peers", "lanework bench s --peers", machine);
+        let mut record = Record::new("bench-s-peers", "lanework bench s --peers --only slow,quick", machine);
+        record.machine.build.tree = "clean".into();
         record.results = vec![planted("slow", 900.0), planted("quick", 400.0)];
         for row in &mut record.results {
             row.verdict = Verdict::Slower;
@@ -506,11 +507,30 @@ mod tests {
         renewed(root, "docs/x.md", false).expect("renewed");
         assert!(read("docs/x.md").contains("Other machines: [Newer](../docs/figures.md)."));
         record.date = "2999-03-01T00:00:00Z".into();
-        record.results[0].subject = "s/op".into();
+        record.results = vec![planted("slow", 900.0), planted("quick", 950.0)];
         record.save(&root.join("records")).expect("saved");
         renewed(root, "docs/x.md", false).expect("renewed");
         let text = read("docs/x.md");
         assert!(text.contains("Measured on Newer: ") && text.contains("| slow 900 ns |"), "{text}");
+        // What is not fit for a front page is refused, for each reason alone.
+        let sound = record.clone();
+        let faults: [(fn(&mut Record), &str); 5] = [
+            (|r| r.machine.build.tree = "changed".into(), "of a changed tree"),
+            (|r| r.command += " --quick", "of a quick form"),
+            (|r| r.command += " --only fast", "no row of the peer fast"),
+            (|r| r.results[0].noise = 0.051, "noise floor of 5.1 % against slow"),
+            (|r| r.results[1].verdict = Verdict::CannotTell, "'cannot tell' against quick"),
+        ];
+        for (n, (plant, says)) in faults.into_iter().enumerate() {
+            let mut bad = sound.clone();
+            bad.date = format!("2999-04-{:02}T00:00:00Z", n + 1);
+            plant(&mut bad);
+            bad.save(&root.join("records")).expect("saved");
+            assert!(renewed(root, "docs/x.md", true).is_err_and(|e| e.contains(says)), "{says}");
+        }
+        record.date = "2999-05-01T00:00:00Z".into();
+        record.save(&root.join("records")).expect("saved");
+        renewed(root, "docs/x.md", false).expect("renewed");
         fs::write(root.join("docs/y.md"), "<!-- figures picture docs/p.svg -->\n<!-- /figures -->\n")
             .expect("written");
         assert!(renewed(root, "docs/y.md", false).is_err_and(|e| e.contains("before its headline")));

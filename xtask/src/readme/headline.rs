@@ -4,6 +4,7 @@
 use lanework_race::history::Entry;
 use lanework_race::record::ResultRow;
 use lanework_race::table::{amount, times};
+use lanework_race::verdict::Verdict;
 
 use super::{Document, fastest, newest_first, peers, remarks};
 
@@ -40,6 +41,33 @@ fn peers_of(entry: &Entry, subject: &str) -> Result<Vec<ResultRow>, String> {
     Ok(rows)
 }
 
+/// The largest noise floor of a figure on the front page.
+const NOISE: f64 = 0.05;
+
+/// Why a record's rows of one job are not for the front page.
+fn unfit(entry: &Entry, peers: &[ResultRow]) -> Option<String> {
+    let record = &entry.record;
+    let words: Vec<&str> = record.command.split_whitespace().collect();
+    let asked = words.windows(2).filter(|pair| pair[0] == "--only").flat_map(|pair| pair[1].split(','));
+    let missing = |name: &&str| !peers.iter().any(|row| row.variant == *name);
+    let noisy = peers.iter().find(|row| row.noise.is_nan() || row.noise > NOISE);
+    let unsure = peers.iter().find(|row| matches!(row.verdict, Verdict::CannotTell | Verdict::Void));
+    let what = if record.machine.build.tree != "clean" {
+        "is of a changed tree".to_owned()
+    } else if words.contains(&"--quick") {
+        "is of a quick form".to_owned()
+    } else if let Some(name) = asked.into_iter().find(missing) {
+        format!("has no row of the peer {name}, which its command names")
+    } else if let Some(row) = noisy {
+        format!("has a noise floor of {:.1} % against {}", row.noise * 100.0, row.variant)
+    } else if let Some(row) = unsure {
+        format!("says '{}' against {}", peers::word(row), row.variant)
+    } else {
+        return None;
+    };
+    Some(format!("{}: {}, {what}", entry.record.study, peers.first().map_or("", |row| &row.subject)))
+}
+
 /// The headline from the machine whose records are the newest among those that have every job.
 pub(super) fn read(document: &Document<'_>, lines: &[&str]) -> Result<Headline, String> {
     let asked = lines.iter().map(|text| line(text)).collect::<Result<Vec<_>, _>>()?;
@@ -58,6 +86,9 @@ pub(super) fn read(document: &Document<'_>, lines: &[&str]) -> Result<Headline, 
             let Some(entry) = here.iter().find(|e| e.record.study == *study) else { continue };
             let peers = peers_of(entry, subject)?;
             if !peers.is_empty() {
+                if let Some(why) = unfit(entry, &peers) {
+                    return Err(why);
+                }
                 jobs.push(Job { label: (*label).to_owned(), peers });
             }
         }

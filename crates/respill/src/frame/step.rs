@@ -14,9 +14,8 @@ use super::{Address, CALLEE_SAVED, Outlines, Outside, Writes, reads, size, write
 use crate::flow::{Callee, Exit, Function};
 use crate::program::Program;
 
-/// Registers through which code outside the file, or behind a pointer, may get a value: arguments, their number, the static chain, and
-/// the one that the ABI leaves to whoever links.
-pub(crate) const GIVEN: [Register; 9] = [
+/// Registers through which code outside the file may get a value: arguments, their number, the static chain.
+pub(crate) const GIVEN: [Register; 8] = [
     Register::RDI,
     Register::RSI,
     Register::RDX,
@@ -25,7 +24,6 @@ pub(crate) const GIVEN: [Register; 9] = [
     Register::R9,
     Register::RAX,
     Register::R10,
-    Register::R11,
 ];
 
 pub(super) struct Walker<'a> {
@@ -147,7 +145,9 @@ impl<'a> Walker<'a> {
                 register != Register::RSP
                     && (!kept || demands.is_none_or(|demands| demands.contains(&register)))
             }
-            _ => GIVEN.contains(&register),
+            // To code behind a pointer also the one to which the ABI gives no meaning.
+            Callee::Unknown => GIVEN.contains(&register) || register == Register::R11,
+            Callee::External(_) => GIVEN.contains(&register),
         }
     }
 
