@@ -15,7 +15,7 @@ mod sys;
 #[cfg(feature = "emulated")]
 pub use backend::emulated::Kernels;
 #[cfg(any(feature = "emulated", feature = "ptx"))]
-pub use backend::hosted::{Control, Emulation, Freed, Launched, Order, Traffic};
+pub use backend::hosted::{Accesses, Control, Emulation, Freed, Launched, Order, Traffic};
 pub use backend::nvml::Energy;
 pub use backend::plain::Plain;
 pub use backend::selftest::{Report, selftest};

@@ -8,7 +8,7 @@ fn device(order: Order) -> (Device, Control) {
 }
 
 /// A program of one kernel `planted`: `%rd1` is a buffer of 64 words, their thread numbers; `%rd2` one of 64 words that nothing has
-/// written; `%r1` the thread, `%r0` zero, `%r2` the thread's four bytes of shared memory.
+/// written, and `%rd7` the thread's own there; `%r1` the thread, `%r0` zero, `%r2` the thread's four bytes of shared memory.
 fn program(body: &str) -> Image {
     let text = format!(
         ".version 9.0\n.target sm_80\n.address_size 64\n.extern .shared .align 16 .b8 room[];\n\
@@ -17,7 +17,8 @@ fn program(body: &str) -> Image {
          .visible .entry planted(\n.param .u64 planted_param_0,\n.param .u64 planted_param_1\n)\n{{\n\
          .local .align 8 .b8 own[16];\n.reg .pred %p<9>;\n.reg .b16 %rs<9>;\n.reg .b32 %r<19>;\n.reg .b64 %rd<19>;\n\
          ld.param.u64 %rd1, [planted_param_0];\nld.param.u64 %rd2, [planted_param_1];\nmov.u32 %r1, %tid.x;\n\
-         mov.u32 %r0, 0;\nmov.u32 %r2, room;\nmad.lo.s32 %r2, %r1, 4, %r2;\n{body}\nret;\n}}\n\0"
+         mov.u32 %r0, 0;\nmov.u32 %r2, room;\nmad.lo.s32 %r2, %r1, 4, %r2;\n\
+         mul.wide.u32 %rd7, %r1, 4;\nadd.s64 %rd7, %rd2, %rd7;\n{body}\nret;\n}}\n\0"
     );
     Image::new("planted", Box::leak(text.into_bytes().into_boxed_slice()))
 }
@@ -87,7 +88,7 @@ fn a_fault_names_the_kernel_the_line_and_the_thread() {
     };
     assert_eq!(
         failure.text,
-        "planted, line 32 `ld.global.u32 %r3, [%rd1+256];`, block 0, thread 0: 4 bytes at 256 of a buffer of 256 bytes \
+        "planted, line 34 `ld.global.u32 %r3, [%rd1+256];`, block 0, thread 0: 4 bytes at 256 of a buffer of 256 bytes \
          end 4 beyond it"
     );
 }
@@ -127,7 +128,7 @@ fn values_that_nothing_has_written_are_found_where_they_matter() {
     };
     let own = "mov.u64 %rd3, own;";
     for (load, sixteen) in [
-        ("ld.global.u32 %r3, [%rd2];", "st.global.u8 [%rd2], %r1;\nst.global.u8 [%rd2+1], %r1;"),
+        ("ld.global.u32 %r3, [%rd7];", "st.global.u8 [%rd7], %r1;\nst.global.u8 [%rd7+1], %r1;"),
         ("ld.shared.u32 %r3, [%r2];", "cvt.u16.u32 %rs1, %r1;\nst.shared.u16 [%r2], %rs1;"),
         (
             &format!("{own}\nld.local.u32 %r3, [%rd3];"),
@@ -181,7 +182,7 @@ fn values_that_nothing_has_written_are_found_where_they_matter() {
     right(&stored(
         "setp.ge.u32 %p1, %r1, 0;\nselp.b32 %r3, %r1, %r4, %p1;\nand.b32 %r5, %r4, %r0;\nadd.s32 %r3, %r3, %r5;",
     ));
-    right(&stored("st.global.u32 [%rd2+4], %r0;\nld.global.u32 %r3, [%rd2+4];"));
+    right(&stored("st.global.u32 [%rd7], %r0;\nld.global.u32 %r3, [%rd7];"));
     // An address that becomes a generic one is as unknown as it was.
     let cast = "cvta.local.u64 %rd3, %rd5;\nsetp.eq.s64 %p1, %rd3, 0;\n@%p1 bra $L;\n$L:";
     fault(cast, "depends on a value that nothing has written");
@@ -240,6 +241,68 @@ fn races_are_found_in_every_order() {
 }
 
 #[test]
+fn races_on_device_memory_are_found_in_every_order() {
+    // The word of thread %r1 ^ 33, which is in the other warp.
+    let other = "xor.b32 %r3, %r1, 33;\nmul.wide.u32 %rd3, %r3, 4;\nadd.s64 %rd3, %rd2, %rd3;";
+    let exchange =
+        |between: &str| format!("{other}\nst.global.u32 [%rd7], %r1;\n{between}\nld.global.u32 %r4, [%rd3];");
+    fault(&exchange(""), "of device byte");
+    fault(&exchange("bar.warp.sync -1;"), "are in no order");
+    right(&exchange("bar.sync 0;"));
+    // Lanes of a warp, all threads, and a read before a write.
+    fault(&exchange("").replace("33", "1"), "are in no order");
+    right(&exchange("bar.warp.sync -1;").replace("33", "1"));
+    fault("st.global.u32 [%rd2], %r1;", "and a write by thread");
+    fault(&format!("{other}\nld.global.u32 %r4, [%rd7];\nst.global.u32 [%rd3], %r1;"), "are in no order");
+    // Bytes of a word are places of their own where bytes are stored, and reads do not race.
+    let bytes = "add.s64 %rd3, %rd2, 3;\ncvt.u64.u32 %rd4, %r1;\nadd.s64 %rd4, %rd2, %rd4;\nst.global.u8 [%rd4], %r1;";
+    right(bytes);
+    fault(&format!("{bytes}\nld.global.u8 %r3, [%rd3];"), "are in no order");
+    right("ld.global.u32 %r3, [%rd1];");
+}
+
+/// Two blocks, the first of which does one thing and the second the other.
+fn between_blocks(first: &str, second: &str, order: Order) -> Result<(), Error> {
+    let body = format!(
+        "mov.u32 %r3, %ctaid.x;\nsetp.ne.s32 %p1, %r3, 0;\n@%p1 bra $SECOND;\n{first}\nbra.uni $END;\n$SECOND:\n{second}\n$END:"
+    );
+    let (device, _) = device(order);
+    let kernel = device.module(&program(&body))?.kernel("planted")?;
+    let (words, unwritten) = (device.buffer::<u32>(64)?, device.buffer::<u32>(64)?);
+    let stream = device.stream()?;
+    stream.put(&(0..64).collect::<Vec<u32>>(), &words, 0)?;
+    let grid = Grid { blocks: 2, threads: 32, shared: 256 };
+    // SAFETY: these are its arguments, and this machine checks every access.
+    unsafe { stream.launch(&kernel, grid, args![&words, &unwritten])? };
+    stream.finish()
+}
+
+#[test]
+fn blocks_of_a_launch_are_in_no_order() {
+    let (write, read, elsewhere) =
+        ("st.global.u32 [%rd7], %r1;", "ld.global.u32 %r4, [%rd7];", "st.global.u32 [%rd7+128], %r1;");
+    for order in [Order::Forward, Order::Reverse, Order::Shuffled(9)] {
+        for (first, second) in
+            [(write, read), (read, write), (write, write), (&format!("{read}\n{write}"), read)]
+        {
+            // A barrier orders its block alone.
+            for second in [second.to_owned(), format!("bar.sync 0;\n{second}")] {
+                match between_blocks(first, &second, order) {
+                    Err(Error::Fault(failure)) => {
+                        let text = failure.text;
+                        assert!(text.contains(" block") && text.ends_with("are in no order"), "{text}");
+                    }
+                    other => panic!("{order:?}, {first}, {second}: {other:?}"),
+                }
+            }
+        }
+        for (first, second) in [(write, elsewhere), (read, read), (&format!("{write}\n{read}"), elsewhere)] {
+            between_blocks(first, second, order).unwrap();
+        }
+    }
+}
+
+#[test]
 fn copies_on_their_way_are_not_there() {
     // Each thread copies sixteen bytes to its own place, at %r4; %r5 is the other warp's.
     let start = "shl.b32 %r3, %r1, 4;\nmov.u32 %r4, room;\nadd.s32 %r4, %r4, %r3;\nxor.b32 %r5, %r4, 512;\n\
@@ -269,7 +332,7 @@ fn copies_on_their_way_are_not_there() {
 fn what_is_left_in_shared_memory_is_counted_by_its_known_bits() {
     let (device, control) = device(Order::Forward);
     // One byte of four is there, and shifted by half a byte.
-    let body = "mov.u32 %r3, 240;\nst.global.u8 [%rd2], %r3;\nld.global.u32 %r3, [%rd2];\nshl.b32 %r3, %r3, 4;\n\
+    let body = "mov.u32 %r3, 240;\nst.global.u8 [%rd7], %r3;\nld.global.u32 %r3, [%rd7];\nshl.b32 %r3, %r3, 4;\n\
                 st.shared.u32 [%r2], %r3;";
     run_on(&device, body, 32, 256).unwrap();
     assert_eq!(control.launched()[0].left, 32);

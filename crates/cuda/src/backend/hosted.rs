@@ -81,6 +81,20 @@ pub struct Launched {
     pub collectives: u64,
     /// What it asked of memories, if that is counted ([`Control::count`]).
     pub traffic: Traffic,
+    /// The loops of the text with accesses, by the places of their first instructions, if traffic is counted.
+    pub loops: Vec<Accesses>,
+}
+
+/// The accesses of a loop that are in no loop inside it, where PTX is executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accesses {
+    /// How many loops are around it.
+    pub depth: u32,
+    /// Instructions of shared memory that load, store, and are atomic, and of device memory that load and store.
+    pub instructions: [u32; 5],
+    /// Wavefronts and sectors if each of them is executed once, in hundredths, by the mean of its executions. `None` if one was never
+    /// executed.
+    pub hundredths: Option<[u64; 2]>,
 }
 
 /// Accesses of warps to memories, counted where PTX is executed. An access is one instruction of one warp.
@@ -100,13 +114,25 @@ pub struct Traffic {
     pub least_sectors: u64,
 }
 
+impl core::ops::AddAssign for Traffic {
+    fn add_assign(&mut self, more: Traffic) {
+        self.shared += more.shared;
+        self.wavefronts += more.wavefronts;
+        self.least_wavefronts += more.least_wavefronts;
+        self.global += more.global;
+        self.sectors += more.sectors;
+        self.least_sectors += more.least_sectors;
+    }
+}
+
 /// What a launch did.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Ran {
     /// As in [`Launched`].
     pub(super) left: u64,
     pub(super) collectives: u64,
     pub(super) traffic: Traffic,
+    pub(super) loops: Vec<Accesses>,
 }
 
 /// Device memory that was freed.
@@ -177,7 +203,12 @@ impl Control {
         self.ask(|common| common.freed.clone())
     }
 
-    /// From now on, launches of executed PTX say what they asked of memories ([`Launched::traffic`]).
+    /// Puts these lines of PTX before each end of the kernel, in programs that are loaded from now on and executed as PTX.
+    pub fn plant(&self, kernel: &str, lines: &str) {
+        self.ask(|common| common.plan.lines.push((kernel.to_owned(), lines.to_owned())));
+    }
+
+    /// From now on, launches of executed PTX say what they asked of memories ([`Launched::traffic`], [`Launched::loops`]).
     pub fn count(&self) {
         self.ask(|common| common.counting = true);
     }
@@ -219,8 +250,8 @@ pub(super) trait Body: Send + Debug + 'static {
     fn unpin(&mut self, _: NonNull<u8>, _: usize) -> bool {
         false
     }
-    /// The program's number.
-    fn load(&mut self, image: &Image) -> Result<usize, Error>;
+    /// The program's number. Executed PTX has these lines before each end of the kernels of these names.
+    fn load(&mut self, image: &Image, planted: &[(String, String)]) -> Result<usize, Error>;
     fn unload(&mut self, module: usize);
     /// `None` if there is no such kernel.
     fn function(&mut self, module: usize, name: &str) -> Result<Option<(Self::Kernel, Facts)>, Error>;

@@ -11,6 +11,7 @@ mod block;
 mod collective;
 mod container;
 mod decode;
+mod device_race;
 mod execute;
 mod flow;
 mod follow;
@@ -95,8 +96,8 @@ impl Body for Executed {
         self.memory.knows(address)
     }
 
-    fn load(&mut self, image: &Image) -> Result<usize, Error> {
-        let program = Program::of(image.code())
+    fn load(&mut self, image: &Image, planted: &[(String, String)]) -> Result<usize, Error> {
+        let program = Program::of(image.code(), planted)
             .map_err(|why| Error::unavailable(format!("the program '{}'", image.name()), why))?;
         let mut addresses = Vec::new();
         for global in &program.outline.globals {

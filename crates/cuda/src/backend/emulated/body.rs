@@ -137,7 +137,7 @@ impl Body for Fibers {
         self.depots.as_ref().map(|depots| depots.pinned.give(memory, bytes)).is_some()
     }
 
-    fn load(&mut self, image: &Image) -> Result<usize, Error> {
+    fn load(&mut self, image: &Image, _: &[(String, String)]) -> Result<usize, Error> {
         let Some(kernels) = image.emulated() else {
             return Err(Error::unavailable(
                 format!("the program '{}'", image.name()),

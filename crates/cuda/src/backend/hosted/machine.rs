@@ -122,7 +122,9 @@ impl<B: Body> Machine for Hosted<B> {
     }
 
     fn load(&self, image: &Image) -> Result<usize, Error> {
-        self.living()?.body.load(image)
+        let mut state = self.living()?;
+        let State { body, common, .. } = &mut *state;
+        body.load(image, &common.plan.lines)
     }
 
     fn unload(&self, module: usize) {

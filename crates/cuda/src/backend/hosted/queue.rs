@@ -54,6 +54,8 @@ pub(super) struct Plan {
     pub(super) lose_after: Option<u64>,
     pub(super) corrupt: Option<(u64, usize, u8)>,
     pub(super) memory: Option<u64>,
+    /// Kernels, and lines of PTX to put before their ends.
+    pub(super) lines: Vec<(String, String)>,
 }
 
 /// A kernel, and the bytes and a hash of each buffer after its launch.
@@ -241,6 +243,7 @@ impl<B: Body> State<B> {
             left: ran.left,
             collectives: ran.collectives,
             traffic: ran.traffic,
+            loops: ran.loops,
         });
         Ok(())
     }

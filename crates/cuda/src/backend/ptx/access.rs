@@ -1,12 +1,14 @@
 //! Loads, stores, atomics, asynchronous copies and the heap (9.7.9 and 9.7.13 of the PTX ISA 9.0), each access checked.
 #![forbid(unsafe_code)]
 
+use super::device_race::Conflict;
 use super::execute::{Block, Fault, each, fault};
 use super::memory::{KNOWN, Owner, load, store};
 use super::program::{Class, Inst, Kind, LOCAL_WINDOW, SHARED_BASE};
 use super::race::{Race, SEVERAL};
 use super::traffic;
 use super::warp::{LANES, Longs, Pending, Warp};
+use crate::backend::hosted::Traffic;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Space {
@@ -40,15 +42,43 @@ fn wide<const N: usize>(bytes: [u8; N]) -> u64 {
     }
 }
 
-fn raced(warp: &Warp, inst: &Inst, lane: usize, what: &str, at: usize, race: Race) -> Fault {
+/// A race on the place with this name.
+fn raced(warp: &Warp, inst: &Inst, lane: usize, what: &str, place: &str, race: Race) -> Fault {
     let who = match race.lane {
         Some(lane) => format!("thread {}", race.warp * LANES + lane as usize),
         None if race.warp == SEVERAL => "several warps".to_owned(),
         None => format!("several threads of warp {}", race.warp),
     };
-    let place = if race.line == 0 { String::new() } else { format!(" at line {}", race.line) };
-    let why = format!("its {what} of shared byte {at} and {} by {who}{place} are in no order", race.other);
+    let line = if race.line == 0 { String::new() } else { format!(" at line {}", race.line) };
+    let why = format!("its {what} of {place} and {} by {who}{line} are in no order", race.other);
     fault(warp, inst, Some(lane), why)
+}
+
+fn raced_in_shared(warp: &Warp, inst: &Inst, lane: usize, what: &str, at: usize, race: Race) -> Fault {
+    raced(warp, inst, lane, what, &format!("shared byte {at}"), race)
+}
+
+fn raced_on_device(
+    warp: &Warp,
+    inst: &Inst,
+    lane: usize,
+    what: &str,
+    address: u64,
+    conflict: Conflict,
+) -> Fault {
+    let place = format!("device byte {address:#x}");
+    match conflict {
+        Conflict::Threads(race) => raced(warp, inst, lane, what, &place, race),
+        Conflict::Blocks(other, block) => {
+            let who = block.map_or("several blocks".to_owned(), |block| format!("block {block}"));
+            fault(
+                warp,
+                inst,
+                Some(lane),
+                format!("its {what} of {place} and {other} by {who} are in no order"),
+            )
+        }
+    }
 }
 
 impl Block<'_> {
@@ -97,7 +127,9 @@ impl Block<'_> {
         if !self.counting {
             return;
         }
-        let (traffic, bytes) = (&mut self.ran.traffic, u64::from(inst.code) * inst.values() as u64);
+        let bytes = u64::from(inst.code) * inst.values() as u64;
+        let mut sum = Traffic::default();
+        let traffic = &mut sum;
         match space(inst.kind) {
             Space::Shared => traffic::shared(traffic, addresses, lanes, bytes),
             Space::Global => traffic::global(traffic, addresses, lanes, bytes),
@@ -110,6 +142,15 @@ impl Block<'_> {
                 }
             }
         }
+        self.counted(inst.line, sum);
+    }
+
+    /// What an instruction asked for.
+    fn counted(&mut self, line: u32, sum: Traffic) {
+        self.ran.traffic += sum;
+        let (times, all) = self.by_line.entry(line).or_default();
+        *times += 1;
+        *all += sum;
     }
 
     /// Where in shared memory these bytes are.
@@ -186,16 +227,18 @@ impl Block<'_> {
                 let at = self.in_shared(warp, inst, lane, address, N * count)?;
                 self.cells
                     .read(at, N * count, &warp.clock, lane as u32, inst.line)
-                    .map_err(|race| raced(warp, inst, lane, "read", at, race))?;
+                    .map_err(|race| raced_in_shared(warp, inst, lane, "read", at, race))?;
                 (&self.shared, &self.shared_known, at)
             } else if local {
                 let at = self.in_local(warp, inst, lane, address, N * count)?;
                 (&warp.local, &warp.local_known, at)
             } else {
-                match self.memory.place(address, N * count) {
-                    Ok((buffer, range)) => (&buffer.bytes, &buffer.known, range.start),
-                    Err(why) => return Err(fault(warp, inst, Some(lane), why)),
-                }
+                let place = self.memory.place(address, N * count);
+                let (buffer, range) = place.map_err(|why| fault(warp, inst, Some(lane), why))?;
+                self.device
+                    .read(address, N * count, &warp.clock, lane as u32, inst.line)
+                    .map_err(|conflict| raced_on_device(warp, inst, lane, "read", address, conflict))?;
+                (&buffer.bytes, &buffer.known, range.start)
             };
             for i in 0..count {
                 let (value, known_bits) = load::<N>(bytes, marks, at + i * N);
@@ -271,10 +314,12 @@ impl Block<'_> {
                 let at = self.in_local(warp, inst, lane, address, N * count)?;
                 (&mut warp.local, &mut warp.local_known, at)
             } else {
-                match self.memory.place(address, N * count) {
-                    Ok((buffer, range)) => (&mut buffer.bytes, &mut buffer.known, range.start),
-                    Err(why) => return Err(fault(warp, inst, Some(lane), why)),
-                }
+                let place = self.memory.place(address, N * count);
+                let (buffer, range) = place.map_err(|why| fault(warp, inst, Some(lane), why))?;
+                self.device
+                    .write(address, N * count, &warp.clock, lane as u32, inst.line)
+                    .map_err(|conflict| raced_on_device(warp, inst, lane, "write", address, conflict))?;
+                (&mut buffer.bytes, &mut buffer.known, range.start)
             };
             for (i, (value, known)) in values.into_iter().enumerate().take(count) {
                 store(bytes, marks, at + i * N, value, known);
@@ -288,7 +333,9 @@ impl Block<'_> {
         let inst = &Inst { code: 4, count: 1, ..*inst };
         let addresses = self.addresses(warp, inst, inst.o[1], lanes)?;
         if self.counting {
-            traffic::atomic(&mut self.ran.traffic, &addresses, lanes);
+            let mut sum = Traffic::default();
+            traffic::atomic(&mut sum, &addresses, lanes);
+            self.counted(inst.line, sum);
         }
         let operand = usize::from(inst.o[2]);
         let (mut old, mut unknown) = ([0; LANES], [0; LANES]);
@@ -296,7 +343,7 @@ impl Block<'_> {
             let at = self.in_shared(warp, inst, lane, addresses[lane], 4)?;
             self.cells
                 .atomic(at, 4, &warp.clock, lane as u32)
-                .map_err(|race| raced(warp, inst, lane, "atomic operation", at, race))?;
+                .map_err(|race| raced_in_shared(warp, inst, lane, "atomic operation", at, race))?;
             let (value, known) = load::<4>(&self.shared, &self.shared_known, at);
             old[lane] = u32::from_le_bytes(value);
             unknown[lane] = wide(known.map(|bits| !bits));
@@ -321,6 +368,12 @@ impl Block<'_> {
                 self.count(&read, lanes, &from);
                 for lane in each(lanes) {
                     let at = self.in_shared(warp, inst, lane, to[lane], 16)?;
+                    // What is outside of every buffer is found when the copy happens.
+                    if self.memory.place(from[lane], 16).is_ok() {
+                        self.device
+                            .read(from[lane], 16, &warp.clock, lane as u32, inst.line)
+                            .map_err(|race| raced_on_device(warp, inst, lane, "read", from[lane], race))?;
+                    }
                     self.overwrite(warp, inst, lane, at, 16)?;
                     self.shared_known[at..at + 16].fill(!KNOWN);
                     warp.pending.push(Pending { group: warp.groups[lane], lane, to: at, from: from[lane] });
@@ -366,7 +419,7 @@ impl Block<'_> {
         bytes: usize,
     ) -> Result<(), Fault> {
         let written = self.cells.write(at, bytes, &warp.clock, lane as u32, inst.line);
-        written.map_err(|race| raced(warp, inst, lane, "write", at, race))
+        written.map_err(|race| raced_in_shared(warp, inst, lane, "write", at, race))
     }
 
     pub(super) fn heap(&mut self, warp: &mut Warp, inst: &Inst, lanes: u32) -> Result<(), Fault> {

@@ -1,10 +1,14 @@
 //! A launch: blocks one after another, the warps of a block in turns.
 #![forbid(unsafe_code)]
 
+use std::collections::HashMap;
+
+use super::device_race::DeviceCells;
 use super::execute::{Block, Fault, Stop};
 use super::memory::Memory;
 use super::program::{Code, Kind};
 use super::race::Cells;
+use super::traffic;
 use super::warp::{Given, LANES, State, Warp};
 use crate::backend::hosted::{Order, Ran};
 use crate::stream::Grid;
@@ -65,9 +69,9 @@ impl Turns {
 /// A fault with its block.
 pub(super) type Placed = (u32, Fault);
 
-/// The size of a place in shared memory for races, as a power of two.
-fn grain(code: &Code) -> u32 {
-    let bytes = |inst: &super::program::Inst| inst.kind == Kind::StoreShared && inst.code < 4;
+/// The size of a place for races, as a power of two, by the smallest store to it.
+fn grain(code: &Code, stores: &[Kind]) -> u32 {
+    let bytes = |inst: &super::program::Inst| stores.contains(&inst.kind) && inst.code < 4;
     if code.insts.iter().any(bytes) { 0 } else { 2 }
 }
 
@@ -96,11 +100,13 @@ pub(super) fn launch(
         memory,
         shared: vec![0; shared],
         shared_known: vec![0; shared],
-        cells: Cells::new(shared, grain(code), count, whole(code)),
+        cells: Cells::new(shared, grain(code, &[Kind::StoreShared]), count, whole(code)),
+        device: DeviceCells::new(grain(code, &[Kind::StoreGlobal, Kind::StoreGeneric]), count, whole(code)),
         jumps_first: true,
         executed: 0,
         ran: Ran::default(),
         counting,
+        by_line: HashMap::new(),
     };
     let seed = if let Order::Shuffled(seed) = order { seed.into() } else { 0 };
     let mut turns = Turns { order, state: 0x9e37_79b9_7f4a_7c15 ^ seed };
@@ -111,12 +117,16 @@ pub(super) fn launch(
         block.shared.fill(0xa5);
         block.shared_known.fill(0);
         base = block.cells.next_block(base);
+        block.device.begin(number);
         for warp in &mut warps {
             warp.start(code, given, number, base);
         }
         one(&mut block, &mut warps, &mut turns).map_err(|fault| (number, fault))?;
         base = warps.iter().map(|warp| warp.clock.now()).max().unwrap_or(0);
         block.ran.left = block.ran.left.max(block.left());
+    }
+    if counting {
+        block.ran.loops = traffic::loops(code, &block.by_line);
     }
     Ok(block.ran)
 }
@@ -143,6 +153,7 @@ fn one(block: &mut Block<'_>, warps: &mut [Warp], turns: &mut Turns) -> Result<(
                 let barrier = &mut barriers[number as usize];
                 if reach(barrier, warps, chosen, (threads, waits, line, number)).map_err(wrong)? {
                     block.cells.pass();
+                    block.device.pass();
                 }
             }
         }

@@ -4,13 +4,16 @@
 //! part for longer, and then only `bar.warp.sync` joins them.
 #![forbid(unsafe_code)]
 
+use std::collections::HashMap;
+
 use super::alu;
+use super::device_race::DeviceCells;
 use super::follow::follow;
 use super::memory::Memory;
 use super::program::{Code, Compare, Inst, Kind, NEVER};
 use super::race::Cells;
 use super::warp::{LANES, Path, Warp};
-use crate::backend::hosted::Ran;
+use crate::backend::hosted::{Ran, Traffic};
 
 /// What a kernel must not do, and where it did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +43,7 @@ pub(super) struct Block<'a> {
     pub(super) shared: Vec<u8>,
     pub(super) shared_known: Vec<u8>,
     pub(super) cells: Cells,
+    pub(super) device: DeviceCells,
     /// Whether the path that jumps goes first.
     pub(super) jumps_first: bool,
     /// Instructions so far, which is what `%clock64` counts.
@@ -47,6 +51,8 @@ pub(super) struct Block<'a> {
     pub(super) ran: Ran,
     /// Whether `ran.traffic` is counted.
     pub(super) counting: bool,
+    /// Executions of each line with an access, and what they asked for, if that is counted.
+    pub(super) by_line: HashMap<u32, (u64, Traffic)>,
 }
 
 /// The lanes of a mask.

@@ -124,11 +124,13 @@ impl Memory {
     }
 }
 
-fn number(address: u64) -> Option<usize> {
+/// The number of an address's buffer.
+pub(super) fn number(address: u64) -> Option<usize> {
     ((address >> APART) as usize).checked_sub(1)
 }
 
-fn offset(address: u64) -> u64 {
+/// Where in its range of addresses one is.
+pub(super) fn offset(address: u64) -> u64 {
     address & ((1 << APART) - 1)
 }
 

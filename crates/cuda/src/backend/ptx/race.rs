@@ -143,6 +143,22 @@ impl Cells {
         self.interval = self.interval.map(|interval| interval + 1);
     }
 
+    /// Where another's barriers decide the interval.
+    #[inline(always)]
+    pub(super) fn set_interval(&mut self, interval: Option<u32>) {
+        self.interval = interval;
+    }
+
+    /// The accesses of a place.
+    pub(super) fn forget(&mut self, place: usize) {
+        self.cells[place] = Cell::default();
+    }
+
+    /// The sets of accesses, once no place that has one is looked at before it is forgotten.
+    pub(super) fn forget_sets(&mut self) {
+        self.several.clear();
+    }
+
     fn cells(&self, at: usize, bytes: usize) -> core::ops::Range<usize> {
         at >> self.grain..((at + bytes - 1) >> self.grain) + 1
     }

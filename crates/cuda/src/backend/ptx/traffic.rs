@@ -5,9 +5,12 @@
 //! and quarters are NVIDIA's answer in its forum, assumed for 8.9 and 9.0.
 #![forbid(unsafe_code)]
 
+use std::collections::HashMap;
+
 use super::execute::each;
+use super::program::{Code, Kind};
 use super::warp::{LANES, Longs};
-use crate::backend::hosted::Traffic;
+use crate::backend::hosted::{Accesses, Traffic};
 
 const BANKS: usize = 32;
 const WORD: u64 = 4;
@@ -60,6 +63,30 @@ pub(super) fn global(traffic: &mut Traffic, addresses: &Longs, lanes: u32, bytes
     traffic.sectors += distinct(each(lanes).map(|lane| addresses[lane] / SECTOR)).len() as u64;
     let places = distinct(each(lanes).map(|lane| addresses[lane])).len() as u64;
     traffic.least_sectors += (places * bytes).div_ceil(SECTOR);
+}
+
+/// The loops with accesses, from the executions of each line and what they asked for.
+pub(super) fn loops(code: &Code, by_line: &HashMap<u32, (u64, Traffic)>) -> Vec<Accesses> {
+    let of = |(depth, own): &(u32, Vec<usize>)| {
+        let mut found = Accesses { depth: *depth, hundredths: Some([0; 2]), ..Accesses::default() };
+        for inst in own.iter().map(|at| &code.insts[*at]) {
+            let kind = match inst.kind {
+                Kind::LoadShared => 0,
+                Kind::StoreShared => 1,
+                Kind::AtomicXorShared => 2,
+                Kind::LoadGlobal => 3,
+                Kind::StoreGlobal => 4,
+                _ => continue,
+            };
+            found.instructions[kind] += 1;
+            let mean = |sum: u64, times: u64| (100 * sum + times / 2) / times;
+            found.hundredths = found.hundredths.zip(by_line.get(&inst.line)).map(|([w, s], (times, sum))| {
+                [w + mean(sum.wavefronts, *times), s + mean(sum.sectors, *times)]
+            });
+        }
+        found
+    };
+    code.loops.iter().map(of).filter(|found| found.instructions != [0; 5]).collect()
 }
 
 #[cfg(test)]
