@@ -68,6 +68,24 @@ fn every_wrong_length() {
     all_pass(|engine, params, each| each(check::lengths(engine, params, Depth::Full)));
 }
 
+/// The engines whose 100 records have the file's digest begin it with these three.
+#[test]
+fn the_first_three_known_answers_begin_the_file() {
+    use lanework_mayo::internals::known::{Digests, Library, digests, records, response, sha256_hex};
+    let mut wrong = Vec::new();
+    for params in Params::all() {
+        let Digests { first, three, .. } = digests(params);
+        for engine in engines() {
+            let records = records(&Library { engine, params }, 3).unwrap();
+            let found = [1, 3].map(|count| sha256_hex(response(&records[..count]).as_bytes()));
+            if found != [first, three] {
+                wrong.push(format!("{}, {}: {found:?}", engine.name(), params.name()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 /// The specification itself, on record 0 of every set.
 #[test]
 fn the_specification_has_the_first_known_answer() {
