@@ -6,6 +6,7 @@
 
 mod declared;
 mod loops;
+mod matched;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,7 @@ use super::manifest::{matches, sha256};
 use super::sass::{Function, Instruction, parse};
 use declared::{Asked, Declared, Kernel, Names, Traffic, Trips, parameters};
 use loops::{blocks, loops};
+use matched::{Trip, matched};
 
 /// What executes an instruction. `Other` takes a slot of a scheduler and is held against no pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +41,7 @@ fn pipe(i: &Instruction) -> Option<Pipe> {
         "IMAD" | "IDP" => Pipe::Imad,
         "LDS" | "STS" | "ATOMS" | "LDG" | "STG" | "SHFL" => Pipe::Lsu,
         "BMMA" => Pipe::Tensor,
-        "ULOP3" | "USHF" | "UIADD3" | "UMOV" | "ULEA" | "UIMAD" | "UISETP" => Pipe::Uniform,
+        "ULOP3" | "USHF" | "UIADD3" | "UMOV" | "USEL" | "ULEA" | "UIMAD" | "UISETP" => Pipe::Uniform,
         "MUFU" | "I2F" | "F2I" => Pipe::Xu,
         "BRA" | "BSSY" | "BSYNC" | "CALL" | "RET" | "EXIT" | "WARPSYNC" | "ENDCOLLECTIVE" | "YIELD"
         | "BAR" | "NOP" | "CS2R" | "S2R" | "S2UR" | "R2UR" | "LDC" | "ULDC" | "VOTE" | "REDUX" | "HFMA2" => {
@@ -105,7 +107,7 @@ const RATES: [Rate; 7] = [
         name: "uniform",
         pipe: Some(Pipe::Uniform),
         rates: [Some(4.0); 2],
-        holds: "ULOP3, USHF, UIADD3, UMOV, ULEA, UIMAD, UISETP",
+        holds: "ULOP3, USHF, UIADD3, UMOV, USEL, ULEA, UIMAD, UISETP",
         source: "assumed: as fast as they issue",
     },
     Rate {
@@ -323,7 +325,9 @@ fn table(folder: &Path, declared: &Declared, functions: &[Function]) -> Result<S
         let architecture = architecture.ok_or_else(|| wrong("no rates for this architecture".into()))?;
         let (family, set) = family(&function.name);
         let loops = count(function).map_err(wrong)?;
-        for row in listed(family, &loops, architecture) {
+        let asked = traffic.set.get(&set.to_string()).and_then(|of| of.get(family));
+        let trips = asked.map_or(vec![Trip::Unknown; loops.len()], |asked| matched(&asked.loops, &loops));
+        for row in listed(family, &loops, &trips, architecture) {
             match rows[architecture].iter_mut().find(|(name, rest, _)| (name, rest) == (&row.0, &row.1)) {
                 Some((_, _, sets)) => sets.push(set),
                 None => rows[architecture].push((row.0, row.1, vec![set])),
@@ -341,7 +345,6 @@ fn table(folder: &Path, declared: &Declared, functions: &[Function]) -> Result<S
         let own = parameters.get(set).ok_or_else(|| wrong("no such set".into()))?;
         let names = Names { set, parameters: own, with: [&kernel.with, &declared.with], i: 0.0, depth: 0 };
         let mut sums = operation(kernel, &names, &loops).map_err(wrong)?;
-        let asked = traffic.set.get(&set.to_string()).and_then(|of| of.get(&kernel.name));
         let longer = asked.map_or(0.0, |asked| asked.longer() / traffic.operations);
         sums.iter_mut().for_each(|counts| counts[LSU] += longer);
         operations.insert((&kernel.name, architecture, set), sums);
@@ -358,19 +361,26 @@ fn range([least, most]: [f64; 2]) -> String {
 }
 
 /// The rows of a kernel's longer loops: which one, and the rest of the line.
-fn listed(family: &str, loops: &[Counted], architecture: usize) -> Vec<(String, String)> {
+fn listed(family: &str, loops: &[Counted], trips: &[Trip], architecture: usize) -> Vec<(String, String)> {
     let straight = loops.len() - 1;
     let long = loops.iter().enumerate().filter(|(n, one)| *n != straight && one.most[0] >= LISTED);
     long.map(|(n, one)| {
+        let trip = trips[n];
+        let mut longest = one.most;
+        longest[LSU] += trip.longer(one);
+        let shown = |of: fn([f64; 2]) -> f64| {
+            trip.asked().map_or("-".to_owned(), |asked| format!("{:.0}", of(asked)))
+        };
+        let memories = format!("{}|{}", shown(|[wavefronts, _]| wavefronts), shown(|[_, sectors]| sectors));
         let inside = one.inside.map_or(String::new(), |outer| format!(" in {}", outer + 1));
         let pipes: String = one.most[1..].iter().map(|count| format!("{count}|")).collect();
         let other = one.most[0] - one.most[1..].iter().sum::<f64>();
-        let times = [&one.least, &one.most].map(|counts| clocks(counts, architecture));
+        let times = [&one.least, &longest].map(|counts| clocks(counts, architecture));
         let exact = times.map(|(clocks, _)| (clocks * 100.0).round() / 100.0);
         let issued = range([one.least[0], one.most[0]]);
         (
             format!("`{}` {}{inside}", short(family), n + 1),
-            format!("{issued}|{pipes}{other}|{}|{}|", range(exact), RATES[times[1].1].name),
+            format!("{issued}|{pipes}{other}|{memories}|{}|{}|", range(exact), RATES[times[1].1].name),
         )
     })
     .collect()
@@ -396,7 +406,10 @@ as nothing.
 the multiprocessor. No card can be faster than the least, as far as the rates hold.
 
 **Memories.** An operation's wavefronts of shared memory and sectors of device memory are counted where the PTX which ships is executed. LSU takes
-a clock for each access, and one for each further wavefront or four sectors. In the tables of loops, an access is one instruction.
+a clock for each access, and one for each further wavefront or four sectors. A loop's are those of its accesses, each executed once, by the
+mean of all executions. They are counted in loops of the text. They belong to the loops of the machine code if all of a kernel match in one way
+alone: in their order and nesting, each with the same accesses, or a multiple of all of them. Otherwise a loop has them only if it is the one loop,
+there as in the text, with these three or more accesses at this depth. Else the table has a dash, and an access counts as one instruction.
 
 **Not counted** are caches, bandwidth, latency, barriers and launches.
 
@@ -466,6 +479,45 @@ fn measured(declared: &Declared, operations: &Operations<'_>) -> Result<String, 
     Ok(out)
 }
 
+/// Operations that take several kernels, and how many a card can do at most of one of each.
+fn wholes(declared: &Declared, operations: &Operations<'_>) -> Result<String, String> {
+    if declared.whole.is_empty() {
+        return Ok(String::new());
+    }
+    let card = &declared.card;
+    let home = ARCHITECTURES.iter().position(|name| *name == card.architecture).unwrap_or(0);
+    let heads: String = declared.sets.iter().map(|set| format!(" {set} |")).collect();
+    let mut out = format!(
+        "\n## Whole\n\nClocks of a multiprocessor of the {} ({}), least to most, where the kernels go one after another:\n\n\
+         | operation | kernels |{heads}\n|---|---|{}\n",
+        card.name,
+        card.architecture,
+        "---|".repeat(declared.sets.len())
+    );
+    let mut all = vec![[0.0; 2]; declared.sets.len()];
+    for (name, kernels) in &declared.whole {
+        let names: Vec<&str> = kernels.iter().map(|kernel| short(kernel)).collect();
+        out += &format!("| {name} | `{}` |", names.join("`, `"));
+        for (set, all) in all.iter_mut().enumerate() {
+            let mut sums = [0.0; 2];
+            for kernel in kernels {
+                let counts = operations.get(&(kernel.as_str(), home, set));
+                let counts = counts.ok_or_else(|| format!("{name} takes {kernel}, which has no floor"))?;
+                sums.iter_mut().zip(counts).for_each(|(sum, counts)| *sum += clocks(counts, home).0);
+            }
+            all.iter_mut().zip(sums).for_each(|(all, sum)| *all += sum);
+            out += &format!(" {} |", range(sums.map(f64::round)));
+        }
+        out += "\n";
+    }
+    out += "| of all, thousands a second | |";
+    for [least, most] in all {
+        let rate = |clocks: f64| (card.multiprocessors * card.ghz * 1e6 / clocks).round();
+        out += &format!(" {} |", range([rate(most), rate(least)]));
+    }
+    Ok(out + "\n")
+}
+
 /// What an operation asks of memories, by kernel and set.
 fn memories(declared: &Declared, traffic: &Traffic) -> String {
     let heads: String = declared.sets.iter().map(|set| format!(" {set} |")).collect();
@@ -526,6 +578,7 @@ fn render(
             grid(declared, operations, n, cell)
         );
     }
+    out += &wholes(declared, operations)?;
     out += &memories(declared, traffic);
     out += "\nWithout a floor, since the trips do not follow from the parameters or do not matter:\n\n";
     for (pattern, why) in &declared.undeclared {
@@ -537,7 +590,7 @@ fn render(
             "\n## Loops on {name}\n\n\
              One trip of one warp. A loop has the number of its place in the code; sets are numbered from 0. Pipes, clocks and limit are those of\n\
              the most. Loops of fewer than {LISTED} instructions are left out.\n\n\
-             | loop | sets | issued |{heads} other | clocks | limit |\n|---|---|---:|{}---:|---:|---|\n",
+             | loop | sets | issued |{heads} other | wavefronts | sectors | clocks | limit |\n|---|---|---:|{}---:|---:|---:|---:|---|\n",
             "---:|".repeat(RATES.len() - 1)
         );
         for (name, rest, sets) in &rows[n] {

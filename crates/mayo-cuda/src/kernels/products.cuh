@@ -3,6 +3,8 @@
 // Given columns x_0 .. x_(T-1) of scalars and the triangular map P, `Gram` computes for pairs (a, b) the m-vector
 //     x_a^T P x_b + x_b^T P x_a        (once if a = b)
 // in one pass over P: row r gives R_r[b] = sum over c >= r of P[r][c] x_b[c], and Q[a][b] = sum over r of x_a[r] R_r[b].
+// The pairs are symmetric in r and c, so an entry may as well count for row c. Of 32 rows and the columns of the same numbers, each
+// row therefore takes the half behind it in a circle: all lanes have an entry at each step, where half of the triangle is empty.
 //   key generation   columns of O over the vinegar rows, R_r[j] += P2[r][j]: the pairs are P3
 //   signing          vinegar vectors and columns of O, P2 likewise: pairs of vinegar vectors are u, the others M
 //   signing, L known vinegar vectors; M_i = sum over r of v_i[r] L_r
@@ -10,8 +12,8 @@
 // The linear term of round 3 is one more summand of R_r[0].
 //
 // A block works on one slice of the m-vectors of one operation: slices never meet. Shared memory holds four masks for
-// each scalar, and all R_r of the slice. In the first stage a thread owns a row and TG columns of scalars; lanes of a warp read the
-// same scalars, hence without conflicts. Warps with the same columns are teams, which take turns at the columns of P, so that
+// each scalar, and all R_r of the slice. In the first stage a thread owns a row and TG columns of scalars. Lanes of a warp read the
+// same scalars, or within the circle those of neighbouring rows, an odd number of masks apart: hence without conflicts. Warps with the same columns are teams, which take turns at the columns of P, so that
 // all have equally much to do; each column is on its way while the one before it is used. All addresses are public; scalars act
 // through masks alone.
 #pragma once
@@ -58,8 +60,10 @@ template <class S, Mode MODE> struct Gram {
     static constexpr int ITEMS = ceil_div(T, TA) * NX;
     static_assert(ITEMS <= THREADS, "one item to a thread");
     static constexpr int SPLIT = at_most(THREADS / ITEMS, 16);
-    // The last group of columns and of scalars may read past the end.
-    static constexpr int MASKS = ROWS * T + (TG > TA ? TG : TA);
+    // Masks from one row to the next: an odd number spreads rows over the banks. The last group of columns and of scalars may
+    // read past the end.
+    static constexpr int TP = T | 1;
+    static constexpr int MASKS = ROWS * TP + (TG > TA ? TG : TA);
     static constexpr int SHARED = MASKS * 4 + ROWS * XR;
     static constexpr bool SECRET = MODE != VERIFY;
 
@@ -79,9 +83,33 @@ template <class S, Mode MODE> struct Gram {
         return row;
     }
 
-    DEVICE void load(u32 (&word)[WS], const u32 *p, const Row &row, u32 c) {
-        const u32 *vector = p + (u64)((MODE == VERIFY && c >= S::V ? row.high : row.low) + c) * WS;
+    // 32 rows from `begin` on, or as many as there are. A row meets half of them in `circle` steps, itself first, and then each column
+    // behind them.
+    struct Panel {
+        u32 begin, size, circle, steps;
+    };
+    DEVICE Panel panel_of(u32 begin) {
+        u32 size = begin + 32 < ROWS ? 32 : ROWS - begin, circle = size / 2 + 1;
+        return {begin, size, circle, circle + ROWS - begin - size};
+    }
+
+    // Row r's m-vector and column at a step.
+    DEVICE u32 load(u32 (&word)[WS], const u32 *p, const Panel &panel, const Row &row, u32 r, u32 step) {
+        Row from = row;
+        u32 c = r + step, to = c;
+        if (step < panel.circle) {
+            if (c >= panel.begin + panel.size) {
+                c -= panel.size;
+                // This entry lies in row c.
+                from = row_of(c);
+                to = r;
+            }
+        } else {
+            c = to = panel.begin + panel.size + step - panel.circle;
+        }
+        const u32 *vector = p + (u64)((MODE == VERIFY && to >= S::V ? from.high : from.low) + to) * WS;
         UNROLL for (int w = 0; w < WS; w++) word[w] = vector[w];
+        return c;
     }
 
     // acc += an m-vector times the TG scalars of one column of P.
@@ -102,7 +130,9 @@ template <class S, Mode MODE> struct Gram {
         u32 r = begin + threadIdx.x % 32;
         bool mine = r < ROWS;
         // A lane without a row goes over the last one, for nothing.
-        Row row = row_of(mine ? r : ROWS - 1);
+        u32 there = mine ? r : ROWS - 1;
+        Row row = row_of(there);
+        Panel panel = panel_of(begin);
         u32 acc[TG][4][WS];
         UNROLL for (int t = 0; t < TG; t++) {
             UNROLL for (int w = 0; w < WS; w++) {
@@ -120,17 +150,18 @@ template <class S, Mode MODE> struct Gram {
             }
         }
         const uint4 *own = masks + group * TG;
-        u32 next[WS];
-        if (begin + team < ROWS) load(next, p, row, begin + team);
-        ROLLED for (u32 c = begin + team; c < ROWS; c += TEAMS) {
+        u32 next[WS], c = 0;
+        if (team < panel.steps) c = load(next, p, panel, row, there, team);
+        ROLLED for (u32 step = team; step < panel.steps; step += TEAMS) {
             u32 word[WS];
             UNROLL for (int w = 0; w < WS; w++) word[w] = next[w];
-            load(next, p, row, c + TEAMS < ROWS ? c + TEAMS : c);
-            if (c < begin + 31) {
-                // Left of a row's first entry lies another row's.
-                UNROLL for (int w = 0; w < WS; w++) word[w] = c < r ? 0u : word[w];
+            const uint4 *column = own + c * TP;
+            c = load(next, p, panel, row, there, step + TEAMS < panel.steps ? step + TEAMS : step);
+            if (2 * step == panel.size) {
+                // Rows that face each other have one entry.
+                UNROLL for (int w = 0; w < WS; w++) word[w] = 2 * (r - begin) >= panel.size ? 0u : word[w];
             }
-            accumulate(acc, word, own + c * T);
+            accumulate(acc, word, column);
         }
         if (!mine) return;
         UNROLL for (int t = 0; t < TG; t++) {
@@ -160,7 +191,7 @@ template <class S, Mode MODE> struct Gram {
         uint4 *masks = (uint4 *)shared;
         u32 *sums = shared + 4 * MASKS;
         for (u32 i = threadIdx.x; i < MASKS; i += blockDim.x) {
-            masks[i] = masks_of(i < ROWS * T ? scalar(i / T, i % T, first, second) : 0u);
+            masks[i] = masks_of(i < ROWS * TP && i % TP < T ? scalar(i / TP, i % TP, first, second) : 0u);
         }
         for (u32 i = threadIdx.x; i < ROWS * XR; i += blockDim.x) {
             u32 r = i / XR, x = i % XR;
@@ -186,7 +217,7 @@ template <class S, Mode MODE> struct Gram {
                 u32 word[XN];
                 UNROLL for (int i = 0; i < XN; i++) word[i] = x + i * NX < X ? sums[r * XR + x + i * NX] : 0u;
                 UNROLL for (int t = 0; t < TA; t++) {
-                    uint4 m = masks[r * T + a + t];
+                    uint4 m = masks[r * TP + a + t];
                     UNROLL for (int i = 0; i < XN; i++) {
                         acc[t][0][i] ^= word[i] & m.x;
                         acc[t][1][i] ^= word[i] & m.y;

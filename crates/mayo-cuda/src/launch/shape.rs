@@ -97,7 +97,7 @@ pub(crate) fn products_shared(p: &Params, what: Products) -> usize {
     let rows = if what == Products::Verify { p.n() } else { p.v() };
     let columns = columns(p, what);
     let sums = if what == Products::SignExpanded { p.k() + p.o() } else { columns };
-    let masks = rows * columns + group(columns, slice_words(p)).max(4);
+    let masks = rows * (columns | 1) + group(columns, slice_words(p)).max(4);
     (masks * 4 + rows * ((sums * slice_words(p)) | 1)) * 4
 }
 

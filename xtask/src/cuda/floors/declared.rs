@@ -22,6 +22,9 @@ pub(super) struct Declared {
     #[serde(default)]
     pub(super) with: BTreeMap<String, Formula>,
     pub(super) kernel: Vec<Kernel>,
+    /// Kernels that an operation takes one after another.
+    #[serde(default)]
+    pub(super) whole: BTreeMap<String, Vec<String>>,
 }
 
 /// The file of `traffic`: sums over so many operations, by set and kernel.
@@ -34,7 +37,7 @@ pub(super) struct Traffic {
 
 /// Accesses of warps to shared memory, their wavefronts, and these without conflicts; to device memory, their sectors, and these if bytes
 /// lay side by side.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Asked {
     pub(super) shared: f64,
@@ -43,7 +46,14 @@ pub(super) struct Asked {
     pub(super) global: f64,
     pub(super) sectors: f64,
     pub(super) least_sectors: f64,
+    /// The loops of the text that have accesses: how many are around each, its instructions by [`ACCESSES`], and if all of them
+    /// were executed, the wavefronts and the sectors of one execution of each.
+    #[serde(default)]
+    pub(super) loops: Vec<Vec<f64>>,
 }
+
+/// Instructions that access memories.
+pub(super) const ACCESSES: [&str; 5] = ["LDS", "STS", "ATOMS", "LDG", "STG"];
 
 impl Asked {
     /// Clocks beyond one for each access, in sum: a wavefront takes one, and so do four sectors.
