@@ -159,9 +159,11 @@ mod tests {
         assert_eq!(found[3].longer(&code[3]), 8.0 + 8.0);
     }
 
+    type Change = fn(&mut Vec<Vec<f64>>);
+
     #[test]
     fn other_counts_orders_and_two_ways_are_refused() {
-        let changes: [(fn(&mut Vec<Vec<f64>>), [bool; 2]); 6] = [
+        let changes: [(Change, [bool; 2]); 6] = [
             // One loop alone has three accesses that are those of one of the text.
             (|text| text[0][2] = 2.0, [false, true]),
             (|text| text.swap(0, 1), [false, true]),
