@@ -1,5 +1,5 @@
 //! `cargo xtask readme`: the tables and the picture of the README, the tables of `docs/figures.md` and the results of the studies,
-//! all from the committed records, and the floors in the design of `mayo-cuda`.
+//! the comparison in MAYO's README, all from the committed records, and the floors in the design of `mayo-cuda`.
 //!
 //! Between `<!-- figures WHAT -->` and `<!-- /figures -->` is the text that WHAT selects:
 //!
@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `RECORD SUBJECT...` | for each subject that a pattern selects, the fastest variant beside the baseline |
 //! | `RECORD-peers SUBJECT...` | ours beside the fastest peer |
+//! | `bench-signatures-peers` | sizes and speeds of MAYO and of other signature schemes |
 //! | `headline`, then lines `RECORD-peers SUBJECT LABEL` | ours beside the fastest peer, one row per line |
 //! | `picture FILE` | the document's headline as a picture of all peers, in that file |
 //! | `behind peers` | every row against a peer whose verdict is not *ours faster* |
@@ -21,6 +22,7 @@ mod headline;
 mod peers;
 mod picture;
 mod results;
+mod signatures;
 
 use std::fs;
 use std::path::Path;
@@ -39,7 +41,8 @@ const END: &str = "-->";
 const CLOSE: &str = "<!-- /figures -->";
 
 /// The files with marks.
-const FILES: [&str; 3] = ["README.md", "docs/figures.md", "crates/mayo-cuda/DESIGN.md"];
+const FILES: [&str; 4] =
+    ["README.md", "docs/figures.md", "crates/mayo-cuda/DESIGN.md", "crates/mayo/README.md"];
 
 /// `readme`.
 #[derive(Args)]
@@ -138,7 +141,9 @@ impl Document<'_> {
                 return section(&text, heading).ok_or_else(|| format!("{file} has no heading '{heading}'"));
             }
             ("behind", ["peers"]) => {
-                return behind(self, |study| study.ends_with("-peers"), peers::not_faster);
+                // Other schemes are not peers of ours.
+                let wanted = |study: &str| study.ends_with("-peers") && study != signatures::STUDY;
+                return behind(self, wanted, peers::not_faster);
             }
             ("behind", ["baseline"]) => {
                 let ours = |study: &str| study.starts_with("bench-") && !study.ends_with("-peers");
@@ -257,7 +262,9 @@ fn source(name: &str, record: &Record) -> String {
 
 /// The table of one record, in the form that its name selects.
 fn one(name: &str, record: &Record, patterns: &[&str]) -> Result<String, String> {
-    if record.study.ends_with("-peers") {
+    if record.study == signatures::STUDY {
+        signatures::table(name, record)
+    } else if record.study.ends_with("-peers") {
         peers::table(name, record, patterns)
     } else {
         table(name, record, patterns)

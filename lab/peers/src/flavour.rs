@@ -18,6 +18,8 @@ pub struct Release {
     pub round: &'static str,
     /// The parameter sets it offers.
     pub sets: &'static [SetFacts],
+    /// Parameter sets of other signature schemes, built into the same libraries.
+    pub others: &'static [SetFacts],
 }
 
 /// The expected facts of one parameter set; a library that reports other sizes is refused.
@@ -37,7 +39,7 @@ pub struct SetFacts {
     pub signature: usize,
 }
 
-const fn mayo(
+const fn set(
     name: &'static str,
     method: &'static str,
     symbol: &'static str,
@@ -48,7 +50,7 @@ const fn mayo(
     SetFacts { name, method, symbol, public_key, secret_key, signature }
 }
 
-/// liboqs 0.13.0: MAYO as submitted to the second round.
+/// liboqs 0.13.0: MAYO as submitted to the second round, and the schemes that it is compared with.
 pub static LIBOQS_13: Release = Release {
     project: "liboqs",
     version: "0.13.0",
@@ -57,10 +59,20 @@ pub static LIBOQS_13: Release = Release {
     checksum: "ac6d66ee528a895ce5cc08851698d109c5d7ee5d7a0b3b40d61550eda91e414f",
     round: "round2",
     sets: &[
-        mayo("mayo1", "MAYO-1", "mayo_1", 1420, 24, 454),
-        mayo("mayo2", "MAYO-2", "mayo_2", 4912, 24, 186),
-        mayo("mayo3", "MAYO-3", "mayo_3", 2986, 32, 681),
-        mayo("mayo5", "MAYO-5", "mayo_5", 5554, 40, 964),
+        set("mayo1", "MAYO-1", "mayo_1", 1420, 24, 454),
+        set("mayo2", "MAYO-2", "mayo_2", 4912, 24, 186),
+        set("mayo3", "MAYO-3", "mayo_3", 2986, 32, 681),
+        set("mayo5", "MAYO-5", "mayo_5", 5554, 40, 964),
+    ],
+    others: &[
+        set("ml-dsa-44", "ML-DSA-44", "ml_dsa_44", 1312, 2560, 2420),
+        set("ml-dsa-65", "ML-DSA-65", "ml_dsa_65", 1952, 4032, 3309),
+        set("ml-dsa-87", "ML-DSA-87", "ml_dsa_87", 2592, 4896, 4627),
+        // The form whose signatures have one length.
+        set("falcon-512", "Falcon-padded-512", "falcon_padded_512", 897, 1281, 666),
+        set("falcon-1024", "Falcon-padded-1024", "falcon_padded_1024", 1793, 2305, 1280),
+        // The submission that became SLH-DSA: same parameters, sizes and work; the standard frames the message differently.
+        set("sphincs-128f", "SPHINCS+-SHA2-128f-simple", "sphincs_sha2_128f_simple", 32, 64, 17088),
     ],
 };
 
@@ -73,11 +85,12 @@ pub static LIBOQS_12: Release = Release {
     checksum: "b4084714b15c8545e7dd2e9d1e4a5482547ece7476d07f4b5e96b5babb78c4dd",
     round: "round1",
     sets: &[
-        mayo("mayo1", "MAYO-1", "mayo_1", 1168, 24, 321),
-        mayo("mayo2", "MAYO-2", "mayo_2", 5488, 24, 180),
-        mayo("mayo3", "MAYO-3", "mayo_3", 2656, 32, 577),
-        mayo("mayo5", "MAYO-5", "mayo_5", 5008, 40, 838),
+        set("mayo1", "MAYO-1", "mayo_1", 1168, 24, 321),
+        set("mayo2", "MAYO-2", "mayo_2", 5488, 24, 180),
+        set("mayo3", "MAYO-3", "mayo_3", 2656, 32, 577),
+        set("mayo5", "MAYO-5", "mayo_5", 5008, 40, 838),
     ],
+    others: &[],
 };
 
 /// Which compiler a flavour is built with.

@@ -25,6 +25,7 @@
 pub mod card;
 pub mod cipher;
 pub mod delay;
+pub mod ed25519;
 mod elf;
 pub mod flavour;
 #[cfg(feature = "gmp")]

@@ -13,7 +13,10 @@ use crate::sys::liboqs::Library;
 pub(crate) struct Liboqs {
     card: Card,
     library: Library,
+    /// MAYO's, then those of other schemes.
     sets: Vec<SignatureSet>,
+    /// How many are MAYO's.
+    own: usize,
 }
 
 impl Liboqs {
@@ -56,7 +59,7 @@ impl Liboqs {
         card.matches(&path)?;
         // A relative path without a slash would send the loader searching the system's directories.
         let absolute = std::path::absolute(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        let library = Library::open(&absolute, release.sets)?;
+        let library = Library::open(&absolute, release.sets, release.others)?;
         if library.version() != release.version {
             return Err(format!(
                 "{} says it is version {}, its card {}",
@@ -65,8 +68,8 @@ impl Liboqs {
                 release.version
             ));
         }
-        let mut sets = Vec::with_capacity(release.sets.len());
-        for (index, facts) in release.sets.iter().enumerate() {
+        let mut sets = Vec::with_capacity(release.sets.len() + release.others.len());
+        for (index, facts) in release.sets.iter().chain(release.others).enumerate() {
             let sizes = library.sizes(index);
             let found = (sizes.public_key, sizes.secret_key, sizes.signature);
             let expected = (facts.public_key, facts.secret_key, facts.signature);
@@ -88,7 +91,7 @@ impl Liboqs {
                 code: library.code(index).to_owned(),
             });
         }
-        Ok(Self { card, library, sets })
+        Ok(Self { card, library, sets, own: release.sets.len() })
     }
 
     fn facts(&self, set: SetId) -> Result<&SignatureSet, PeerError> {
@@ -114,7 +117,11 @@ impl SignaturePeer for Liboqs {
     }
 
     fn sets(&self) -> &[SignatureSet] {
-        &self.sets
+        &self.sets[..self.own]
+    }
+
+    fn others(&self) -> &[SignatureSet] {
+        &self.sets[self.own..]
     }
 
     fn aes(&self) -> &str {

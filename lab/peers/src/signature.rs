@@ -22,7 +22,7 @@ pub struct SignatureSet {
     pub signature: usize,
     /// Size of a public key once expanded; `None` where the peer keeps that step to itself.
     pub expanded_key: Option<usize>,
-    /// The code that runs for this set on this CPU, in the peer's own words: `avx2`, `opt`.
+    /// The code that runs for this set on this CPU, in the peer's own words: `avx2`, `opt`. Empty where it does not say.
     pub code: String,
 }
 
@@ -54,6 +54,11 @@ pub trait SignaturePeer: Send + Sync {
     /// The set called `name`, if the peer offers it.
     fn set(&self, name: &str) -> Option<&SignatureSet> {
         self.sets().iter().find(|set| set.name == name)
+    }
+
+    /// Parameter sets of other schemes in the same library. They sign and verify as MAYO's do, and expand no key.
+    fn others(&self) -> &[SignatureSet] {
+        &[]
     }
 
     /// How AES-128 in counter mode, which the scheme relies on, runs on this CPU: `aes-ni`, `c`.

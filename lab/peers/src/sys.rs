@@ -3,6 +3,7 @@
 //! All unsafe code of the crate is here, one file for each library.
 
 pub(crate) mod chiavdf;
+pub(crate) mod ed25519;
 pub(crate) mod gcrypt;
 pub(crate) mod liboqs;
 pub(crate) mod openssl;

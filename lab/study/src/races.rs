@@ -132,6 +132,9 @@ pub fn peer_builds(session: &Session) -> Vec<lanework_race::machine::PeerBuild> 
     builds.extend(lanework_suite::magma::peers::builds(&session.context));
     builds
         .extend(session.context.peers.as_deref().map(lanework_suite::vdf::peers::builds).unwrap_or_default());
+    if session.context.peers.is_some() {
+        builds.extend(lanework_suite::signatures::builds());
+    }
     builds
 }
 

@@ -25,6 +25,8 @@ pub mod lanes;
 pub mod leaks;
 pub mod magma;
 pub mod mayo;
+#[cfg(feature = "peers")]
+pub mod signatures;
 pub mod vdf;
 
 /// What every subject is built from: the processor as it may be used, and where the peers are.
@@ -132,7 +134,19 @@ pub fn all(context: &Context) -> Vec<Subject> {
     let mut subjects = mayo::subjects(context);
     subjects.extend(magma::subjects(context));
     subjects.extend(vdf::subjects(context));
+    subjects.extend(beside(context));
     subjects
+}
+
+/// MAYO beside other signature schemes, which all come from peers.
+fn beside(context: &Context) -> Vec<Subject> {
+    #[cfg(feature = "peers")]
+    return signatures::subjects(context);
+    #[cfg(not(feature = "peers"))]
+    {
+        let _ = context;
+        Vec::new()
+    }
 }
 
 /// The subjects that a bare primitive name stands for: its headline operations.
@@ -145,15 +159,17 @@ pub fn headline(context: &Context) -> Vec<Subject> {
 }
 
 /// The subjects that `pattern` selects: a path's first components, `*` standing for any one of them. A bare primitive's
-/// name, or nothing, selects its headline operations; `all` selects everything.
+/// name, or nothing, selects its headline operations; `signatures`, which needs peers, MAYO beside other schemes; `all` selects everything.
 #[must_use]
 pub fn matching(context: &Context, pattern: &str) -> Vec<Subject> {
     match pattern {
         "" => headline(context),
         "all" => all(context),
-        _ if !pattern.contains('/') => {
-            headline(context).into_iter().filter(|s| selects(pattern, s.path())).collect()
-        }
+        _ if !pattern.contains('/') => headline(context)
+            .into_iter()
+            .chain(beside(context))
+            .filter(|s| selects(pattern, s.path()))
+            .collect(),
         _ => all(context).into_iter().filter(|s| selects(pattern, s.path())).collect(),
     }
 }

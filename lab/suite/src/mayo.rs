@@ -264,14 +264,14 @@ struct Inputs {
 }
 
 /// A generator for inputs and randomizers. Races need variety, not secrecy, and must not time the system's generator.
-struct Filler(u64);
+pub(crate) struct Filler(u64);
 
 impl Filler {
-    fn new(seed: u64) -> Filler {
+    pub(crate) fn new(seed: u64) -> Filler {
         Filler(seed)
     }
 
-    fn fill(&mut self, out: &mut [u8]) {
+    pub(crate) fn fill(&mut self, out: &mut [u8]) {
         for chunk in out.chunks_mut(8) {
             // SplitMix64 (Steele, Lea and Flood, 2014).
             self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -344,7 +344,7 @@ fn turns() -> impl FnMut() -> usize {
 
 /// An operation called once for each unit. A result that is wrong ends the race by a panic, which the laboratory
 /// reports as a failed launch.
-fn one_by_one(
+pub(crate) fn one_by_one(
     engine: Engine,
     maker: Engine,
     params: &'static Params,

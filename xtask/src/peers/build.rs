@@ -1,4 +1,4 @@
-//! Building one flavour of liboqs, with nothing but MAYO in it.
+//! Building one flavour of liboqs, with MAYO and the schemes that it is compared with.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -100,7 +100,8 @@ pub(crate) fn build(
 
 /// The options that make the flavour; without the compiler and paths.
 fn options(flavour: &Flavour) -> Vec<String> {
-    let sets: Vec<_> = flavour.release.sets.iter().map(|set| format!("SIG_{}", set.symbol)).collect();
+    let all = flavour.release.sets.iter().chain(flavour.release.others);
+    let sets: Vec<_> = all.map(|set| format!("SIG_{}", set.symbol)).collect();
     let (dispatch, target) = match flavour.tuning {
         Tuning::Native => ("OFF", Some("native")),
         Tuning::Dispatch => ("ON", None),
@@ -256,7 +257,8 @@ mod tests {
         assert!(of("liboqs-gcc-native").contains("OQS_DIST_BUILD=OFF -DOQS_OPT_TARGET=native"));
         assert!(of("liboqs12-generic").contains("OQS_DIST_BUILD=OFF -DOQS_OPT_TARGET=generic"));
         assert!(of("liboqs-dist").ends_with("OQS_DIST_BUILD=ON"));
-        assert!(of("liboqs-dist").contains("SIG_mayo_1;SIG_mayo_2;SIG_mayo_3;SIG_mayo_5"));
+        assert!(of("liboqs-dist").contains("SIG_mayo_1;SIG_mayo_2;SIG_mayo_3;SIG_mayo_5;SIG_ml_dsa_44;"));
+        assert!(of("liboqs12-dist").contains("SIG_mayo_5 "));
     }
 
     #[test]

@@ -78,10 +78,10 @@ unsafe extern "C" fn fill_random(out: *mut u8, len: usize) {
 }
 
 impl Library {
-    /// Opens `path`, finds the functions of `sets`, and plugs [`random`] in as its generator.
+    /// Opens `path`, finds the functions of MAYO's sets and of the others after them, and plugs [`random`] in as its generator.
     ///
     /// Every symbol is resolved and every size read here, so that nothing can be missing later.
-    pub(crate) fn open(path: &Path, facts: &[SetFacts]) -> Result<Self, String> {
+    pub(crate) fn open(path: &Path, mayo: &[SetFacts], others: &[SetFacts]) -> Result<Self, String> {
         // SAFETY: opening runs the library's initialisers. The caller has checked that the file is the
         // one its card describes, which is liboqs as built by this project; liboqs has no initialisers
         // with conditions of their own. The default flags keep its symbols to itself.
@@ -107,7 +107,11 @@ impl Library {
             let aes: Text = symbol(&library, "lanework_peer_aes")?;
             (text(version()), text(aes()))
         };
-        let sets = facts.iter().map(|fact| Set::find(&library, fact)).collect::<Result<_, _>>()?;
+        let sets = mayo
+            .iter()
+            .map(|fact| Set::find(&library, fact, true))
+            .chain(others.iter().map(|fact| Set::find(&library, fact, false)))
+            .collect::<Result<_, _>>()?;
         Ok(Self { sets, version, aes, _library: library })
     }
 
@@ -196,13 +200,16 @@ impl Library {
 }
 
 impl Set {
-    fn find(library: &libloading::Library, facts: &SetFacts) -> Result<Self, String> {
+    fn find(library: &libloading::Library, facts: &SetFacts, exposed: bool) -> Result<Self, String> {
         let name = facts.symbol;
-        // SAFETY: the types are those of liboqs' `sig_mayo.h`, `sig.h`, and of our own added file.
+        // SAFETY: the types are those of liboqs' `sig.h` and of `sig_mayo.h` and its like, and of our own added file.
         unsafe {
             let new: NewSignature = symbol(library, "OQS_SIG_new")?;
             let free: FreeSignature = symbol(library, "OQS_SIG_free")?;
-            let code: Text = symbol(library, &format!("lanework_peer_code_{name}"))?;
+            let code = match exposed {
+                true => text(symbol::<Text>(library, &format!("lanework_peer_code_{name}"))?()),
+                false => String::new(),
+            };
             let expanded: Option<Size> = symbol(library, &format!("lanework_peer_expanded_{name}")).ok();
             let method = CString::new(facts.method).map_err(|e| e.to_string())?;
             let head = new(method.as_ptr());
@@ -222,7 +229,7 @@ impl Set {
                 verify: symbol(library, &format!("OQS_SIG_{name}_verify"))?,
                 expand: symbol(library, &format!("lanework_peer_expand_{name}")).ok(),
                 sizes,
-                code: text(code()),
+                code,
             })
         }
     }

@@ -14,7 +14,7 @@ use super::functions;
 use crate::cipher::{CipherKey, Direction};
 
 /// The file names under which version 3 of libcrypto is installed.
-const FILES: [&str; 2] = ["libcrypto.so.3", "libcrypto.3.dylib"];
+pub(super) const FILES: [&str; 2] = ["libcrypto.so.3", "libcrypto.3.dylib"];
 
 const INIT_NO_LOAD_CONFIG: u64 = 0x80;
 const INIT_ENGINE_DYNAMIC: u64 = 0x400;
