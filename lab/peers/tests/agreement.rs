@@ -50,6 +50,31 @@ fn accepts_its_own_and_rejects_what_was_tampered_with() {
 }
 
 #[test]
+fn schemes_beside_mayo_sign_and_refuse() {
+    with_stack(|| {
+        for peer in present("schemes_beside_mayo") {
+            assert_eq!(peer.others().len(), if peer.round() == "round2" { 6 } else { 0 }, "{}", peer.name());
+            for set in peer.others() {
+                let what = format!("{} {}", peer.name(), set.name);
+                seed_random(9);
+                let (mut public, mut secret) = (vec![0; set.public_key], vec![0; set.secret_key]);
+                peer.keypair(set.id, &mut public, &mut secret).expect("a key pair");
+                let mut signature = vec![0; set.signature];
+                let written = peer.sign(set.id, &mut signature, MESSAGE, &secret).expect("signed");
+                assert_eq!(written, set.signature, "{what}: one length");
+                let verify = |message: &[u8], signature: &[u8]| {
+                    peer.verify(set.id, message, signature, &public).expect("lengths are right")
+                };
+                assert!(verify(MESSAGE, &signature), "{what}");
+                assert!(!verify(&MESSAGE[1..], &signature), "{what}: message");
+                signature[set.signature / 2] ^= 1;
+                assert!(!verify(MESSAGE, &signature), "{what}: signature");
+            }
+        }
+    });
+}
+
+#[test]
 fn wrong_lengths_are_named_not_passed_on() {
     for_each_set("wrong_lengths", |peer, name, id| {
         seed_random(2);
