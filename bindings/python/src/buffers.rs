@@ -1,0 +1,245 @@
+//! Python's buffers as slices, without copies: the only module with `unsafe`.
+//!
+//! A buffer is exported for as long as its value lives, so its memory neither moves nor goes away, also while the GIL is
+//! released. Its bytes must not be written by another thread meanwhile; the package's documentation says so, as
+//! `hashlib` does.
+
+use std::slice;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use crate::errors::malformed;
+
+/// An exported buffer. Boxed, since an exporter may keep the structure's address.
+struct View(Box<ffi::Py_buffer>);
+
+impl View {
+    fn get(obj: &Bound<'_, PyAny>, flags: i32) -> PyResult<View> {
+        let mut view = Box::new(ffi::Py_buffer::new());
+        // SAFETY: `obj` is a live object, we are attached to the interpreter, and `view` is a structure of our own.
+        if unsafe { ffi::PyObject_GetBuffer(obj.as_ptr(), &mut *view, flags) } != 0 {
+            return Err(PyErr::fetch(obj.py()));
+        }
+        Ok(View(view))
+    }
+
+    fn len(&self) -> usize {
+        // A negative length would contradict the protocol; it becomes an empty slice.
+        usize::try_from(self.0.len).unwrap_or(0)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        if self.len() == 0 {
+            return &[];
+        }
+        // SAFETY: the buffer was requested contiguous, so `len` bytes are readable from `buf` until it is released, which
+        // `Drop` does; the borrow of `self` ends before. The module's documentation forbids writes by other threads.
+        unsafe { slice::from_raw_parts(self.0.buf.cast::<u8>(), self.len()) }
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        // Values are dropped attached: they are arguments of functions, or live in one that is attached again.
+        Python::attach(|_| {
+            // SAFETY: the structure was filled by `PyObject_GetBuffer` and is released once, attached to the interpreter.
+            unsafe { ffi::PyBuffer_Release(&mut *self.0) }
+        });
+    }
+}
+
+// SAFETY: the structure is only a description of memory; releasing it attaches to the interpreter first.
+unsafe impl Send for View {}
+// SAFETY: as above; a shared reference gives out read-only bytes.
+unsafe impl Sync for View {}
+
+/// Readable bytes: `bytes`, `bytearray`, `memoryview`, `mmap`, arrays and Arrow buffers.
+pub(crate) struct Buffer(View);
+
+impl Buffer {
+    pub(crate) fn get(obj: &Bound<'_, PyAny>) -> PyResult<Buffer> {
+        View::get(obj, ffi::PyBUF_SIMPLE).map(Buffer)
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        self.0.bytes()
+    }
+
+    /// Whether the two share a byte.
+    fn overlaps(&self, other: &Writable) -> bool {
+        let (a, b) = (self.as_slice().as_ptr_range(), other.0.bytes().as_ptr_range());
+        a.start < b.end && b.start < a.end
+    }
+}
+
+impl std::ops::Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Buffer {
+    type Error = PyErr;
+
+    fn extract(obj: Borrowed<'_, 'py, PyAny>) -> PyResult<Buffer> {
+        Buffer::get(&obj)
+    }
+}
+
+/// Writable bytes.
+pub(crate) struct Writable(View);
+
+impl Writable {
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The bytes, which none of `readers` shares. The borrows of `readers` last as long as the result's.
+    ///
+    /// # Errors
+    /// One of `readers` overlaps.
+    pub(crate) fn beside<'a>(&'a mut self, readers: &[&'a Buffer]) -> PyResult<&'a mut [u8]> {
+        if readers.iter().any(|reader| reader.overlaps(self)) {
+            return Err(malformed("input and output overlap"));
+        }
+        if self.len() == 0 {
+            return Ok(&mut []);
+        }
+        // SAFETY: the buffer was requested writable and contiguous; the exclusive borrow of `self` makes this the only
+        // slice of it in this call, except for `readers`, which share no byte with it. Other threads: see the module.
+        Ok(unsafe { slice::from_raw_parts_mut(self.0.0.buf.cast::<u8>(), self.len()) })
+    }
+
+    /// Whether this buffer begins with the first `len` bytes of `input`, at the same place in memory.
+    pub(crate) fn begins_at(&self, input: &Buffer, len: usize) -> bool {
+        self.0.bytes().as_ptr() == input.as_slice().as_ptr() && self.len() >= len
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Writable {
+    type Error = PyErr;
+
+    fn extract(obj: Borrowed<'_, 'py, PyAny>) -> PyResult<Writable> {
+        View::get(&obj, ffi::PyBUF_WRITABLE).map(Writable)
+    }
+}
+
+/// Many byte strings: a list or tuple of buffers, the rows of a two-dimensional array of bytes, or an Arrow array.
+pub(crate) enum Rows {
+    Each(Vec<Buffer>),
+    Offsets { data: Buffer, ends: Vec<usize>, valid: Option<Valid> },
+}
+
+/// Arrow's bitmap of values that are not null, from a bit on.
+pub(crate) struct Valid {
+    bitmap: Buffer,
+    from: usize,
+}
+
+impl Valid {
+    fn is_set(&self, i: usize) -> bool {
+        let at = self.from + i;
+        self.bitmap.get(at / 8).is_some_and(|byte| byte >> (at % 8) & 1 == 1)
+    }
+}
+
+impl Rows {
+    pub(crate) fn get(obj: &Bound<'_, PyAny>) -> PyResult<Rows> {
+        if obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>() {
+            let each: PyResult<_> = obj.try_iter()?.map(|item| Buffer::get(&item?)).collect();
+            return Ok(Rows::Each(each?));
+        }
+        if obj.hasattr("__arrow_c_array__")? || obj.hasattr("__arrow_c_stream__")? {
+            return Rows::arrow(obj);
+        }
+        let view = match View::get(obj, ffi::PyBUF_ND | ffi::PyBUF_C_CONTIGUOUS) {
+            Ok(view) => view,
+            Err(why) if why.is_instance_of::<PyTypeError>(obj.py()) => return Err(not_rows(obj)),
+            Err(why) => return Err(why),
+        };
+        if view.0.ndim != 2 || view.0.itemsize != 1 || view.0.shape.is_null() {
+            return Err(not_rows(obj));
+        }
+        // SAFETY: the shape was requested, so it holds `ndim` = 2 lengths for as long as the buffer is exported.
+        let (count, width) = unsafe { (*view.0.shape, *view.0.shape.add(1)) };
+        let count = usize::try_from(count).unwrap_or(0);
+        let width = usize::try_from(width).unwrap_or(0);
+        // The length is `count` times `width`; an exporter that says otherwise meets the bounds checks of slices.
+        let ends = (0..=count).map(|i| i * width).collect();
+        Ok(Rows::Offsets { data: Buffer(view), ends, valid: None })
+    }
+
+    /// An Arrow array through the buffer protocol of its buffers; `lanework.arrow` takes it apart.
+    fn arrow(obj: &Bound<'_, PyAny>) -> PyResult<Rows> {
+        type Parts<'py> =
+            (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>, Bound<'py, PyAny>, usize, usize, usize);
+        let parts = obj.py().import("lanework.arrow")?.getattr("_parts")?.call1((obj,))?;
+        let (data, bitmap, offsets, width, from, count): Parts<'_> = parts.extract()?;
+        let valid = bitmap.map(|b| Buffer::get(&b).map(|bitmap| Valid { bitmap, from })).transpose()?;
+        let data = Buffer::get(&data)?;
+        let fault = || malformed("the Arrow array's buffers do not hold its rows");
+        if offsets.is_none() {
+            let skip = width.checked_mul(from).ok_or_else(fault)?;
+            let end = width.checked_mul(count).and_then(|n| n.checked_add(skip)).ok_or_else(fault)?;
+            if end > data.len() {
+                return Err(fault());
+            }
+            let ends = (0..=count).map(|i| skip + i * width).collect();
+            return Ok(Rows::Offsets { data, ends, valid });
+        }
+        // `width` is the size of an offset: 4 or 8 bytes.
+        let offsets = Buffer::get(&offsets)?;
+        let word =
+            |bytes: &[u8]| bytes.iter().rev().fold(0u64, |sum, &byte| sum << 8 | u64::from(byte)) as usize;
+        if count == 0 {
+            return Ok(Rows::Offsets { data, ends: vec![0], valid });
+        }
+        let all = offsets.chunks_exact(width.max(1)).skip(from).take(count + 1);
+        let ends: Vec<usize> = all.map(word).collect();
+        if ends.len() != count + 1 || !ends.is_sorted() || ends.last().is_some_and(|&end| end > data.len()) {
+            return Err(fault());
+        }
+        Ok(Rows::Offsets { data, ends, valid })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Rows::Each(each) => each.len(),
+            Rows::Offsets { ends, .. } => ends.len() - 1,
+        }
+    }
+
+    /// The rows; a null one is `None`.
+    pub(crate) fn slices(&self) -> Vec<Option<&[u8]>> {
+        let unless_null =
+            |valid: &Option<Valid>, i: usize| valid.as_ref().is_none_or(|valid| valid.is_set(i));
+        match self {
+            Rows::Each(each) => each.iter().map(|buffer| Some(buffer.as_slice())).collect(),
+            Rows::Offsets { data, ends, valid } => ends
+                .windows(2)
+                .enumerate()
+                .map(|(i, pair)| unless_null(valid, i).then(|| &data[pair[0]..pair[1]]))
+                .collect(),
+        }
+    }
+}
+
+fn not_rows(obj: &Bound<'_, PyAny>) -> PyErr {
+    let kind = obj.get_type().name().map_or_else(|_| "this".to_owned(), |name| name.to_string());
+    PyTypeError::new_err(format!(
+        "a batch is a list of bytes-like objects, a two-dimensional array of bytes or an Arrow array, not {kind}"
+    ))
+}
+
+impl<'py> FromPyObject<'_, 'py> for Rows {
+    type Error = PyErr;
+
+    fn extract(obj: Borrowed<'_, 'py, PyAny>) -> PyResult<Rows> {
+        Rows::get(&obj)
+    }
+}

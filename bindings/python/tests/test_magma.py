@@ -1,0 +1,237 @@
+"""Magma: known answers, buffers, misuse, files."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+import lanework
+from lanework.magma import Ctr, Key, Mgm, Omac, decrypt_file, encrypt_file
+
+# RFC 9058, A.2.1.
+KEY = bytes.fromhex("ffeeddccbbaa99887766554433221100f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff")
+NONCE = bytes.fromhex("12def06b3c130a59")
+AAD = bytes.fromhex(
+    "01010101010101010202020202020202030303030303030304040404040404040505050505050505ea"
+)
+PLAIN = bytes.fromhex(
+    "ffeeddccbbaa998811223344556677008899aabbcceeff0a001122334455667799aabbcceeff0a001122334455667788"
+    "aabbcceeff0a00112233445566778899aabbcc"
+)
+SEALED = bytes.fromhex(
+    "c795066c5f9ea03b85113342459185ae1f2e00d6bf2b785d940470b8bb9c8e7d9a5dd3731f7ddc70ec27cb0ace6fa576"
+    "70f65c646abb75d547aa37c3bcb5c34e03bb9c"
+    "a7928069aa10fd10"
+)
+
+
+def test_mgm_gives_the_published_answer(buffer):
+    cipher = Mgm(buffer(KEY))
+    assert cipher.encrypt(buffer(NONCE), buffer(PLAIN), buffer(AAD)) == SEALED
+    assert cipher.decrypt(buffer(NONCE), buffer(SEALED), buffer(AAD)) == PLAIN
+
+
+def test_ctr_and_omac_give_the_published_answers(buffer):
+    # GOST R 34.13-2015, A.2.2 and A.2.6.
+    key = bytes.fromhex("ffeeddccbbaa99887766554433221100f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff")
+    plain = bytes.fromhex("92def06b3c130a59db54c704f8189d204a98fb2e67a8024c8912409b17b57e41")
+    sealed = bytes.fromhex("4e98110c97b7b93c3e250d93d6e85d69136d868807b2dbef568eb680ab52a12d")
+    assert Ctr(buffer(key), buffer(bytes.fromhex("12345678"))).update(buffer(plain)) == sealed
+    code = Omac(Key(key), tag_length=4)
+    code.update(buffer(plain))
+    assert code.copy().finalize() == bytes.fromhex("154e7210")
+    code.verify(buffer(bytes.fromhex("154e7210")))
+
+
+def test_pieces_and_places_give_the_same_bytes():
+    plain = os.urandom(5000)
+    whole = Ctr(KEY, b"\0\0\0\1").update(plain)
+    pieces = Ctr(KEY, b"\0\0\0\1")
+    assert b"".join(pieces.update(plain[i : i + 37]) for i in range(0, 5000, 37)) == whole
+    assert pieces.position == 5000
+    pieces.seek(2)
+    assert pieces.update(plain[16:]) == whole[16:]
+    place = bytearray(plain)
+    assert Ctr(KEY, b"\0\0\0\1").update_into(place, place) == 5000
+    assert place == whole
+    other = bytearray(5000)
+    assert Ctr(KEY, b"\0\0\0\1").update_into(plain, other) == 5000
+    assert other == whole
+
+
+@pytest.mark.parametrize("length", [1, 100, 5000])
+def test_mgm_works_in_place_and_into_another_buffer(length):
+    cipher, plain = Mgm(KEY), os.urandom(length)
+    sealed = cipher.encrypt(NONCE, plain, AAD)
+    out = bytearray(length + 8)
+    assert cipher.encrypt_into(NONCE, plain, AAD, out) == length + 8
+    assert out == sealed
+    view = memoryview(out)
+    view[:length] = plain
+    cipher.encrypt_into(NONCE, view[:length], AAD, out)
+    assert out == sealed
+    assert cipher.decrypt_into(NONCE, out, AAD, view[:length]) == length
+    assert out[:length] == plain
+    apart = bytearray(length)
+    cipher.decrypt_into(NONCE, sealed, AAD, apart)
+    assert apart == plain
+
+
+def test_a_forgery_is_refused_and_leaves_zeros():
+    cipher = Mgm(KEY)
+    for i in range(len(SEALED)):
+        forged = bytearray(SEALED)
+        forged[i] ^= 1
+        with pytest.raises(lanework.Refused, match="not authentic"):
+            cipher.decrypt(NONCE, forged, AAD)
+    out = bytearray(b"x" * len(PLAIN))
+    with pytest.raises(lanework.Refused):
+        cipher.decrypt_into(NONCE, forged, AAD, out)
+    assert out == bytes(len(PLAIN))
+
+
+def _mgm(**changes):
+    call = {"nonce": NONCE, "data": PLAIN, "associated_data": AAD} | changes
+    return lambda: Mgm(KEY).encrypt(**call)
+
+
+OVERLAPPING = bytearray(64)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: Key(KEY[1:]), lanework.Malformed, "31 bytes instead of 32"),
+        (lambda: Mgm(KEY + b"x"), lanework.Malformed, "33 bytes instead of 32"),
+        (lambda: Mgm("k" * 32), TypeError, "."),
+        (lambda: Mgm(KEY, tag_length=3), lanework.Malformed, "tag of 3 bytes"),
+        (_mgm(nonce=NONCE[1:]), lanework.Malformed, "7 bytes instead of 8"),
+        (_mgm(nonce=b"\x80" + NONCE[1:]), lanework.Malformed, "top bit"),
+        (_mgm(data=b"", associated_data=None), lanework.Malformed, "neither data nor associated data"),
+        (_mgm(data="text"), TypeError, "bytes-like"),
+        (lambda: Mgm(KEY).decrypt(NONCE, b"short", None), lanework.Malformed, "tag of 5 bytes"),
+        (lambda: Mgm(KEY).encrypt_into(NONCE, b"data", None, bytearray(11)), lanework.Malformed, "needs 12 bytes"),
+        (lambda: Mgm(KEY).encrypt_into(NONCE, b"data", None, bytes(12)), BufferError, "."),
+        (
+            lambda: Mgm(KEY).encrypt_into(NONCE, memoryview(OVERLAPPING)[1:5], None, memoryview(OVERLAPPING)[:12]),
+            lanework.Malformed,
+            "overlap",
+        ),
+        (
+            lambda: Mgm(KEY).encrypt_into(NONCE, b"data", memoryview(OVERLAPPING)[:4], memoryview(OVERLAPPING)[:12]),
+            lanework.Malformed,
+            "overlap",
+        ),
+        (lambda: Ctr(KEY, b"123"), lanework.Malformed, "3 bytes instead of 4"),
+        (lambda: Ctr(KEY, b"1234").seek(2**32 + 1), lanework.Exhausted, "counter would repeat"),
+        (lambda: Ctr(KEY, b"1234").seek(-1), OverflowError, "."),
+        (lambda: Ctr(KEY, b"1234").update_into(b"12", bytearray(3)), lanework.Malformed, "needs 2 bytes"),
+        (lambda: Omac(KEY, tag_length=9), lanework.Malformed, "tag of 9 bytes"),
+        (lambda: Omac(KEY).verify(bytes(7)), lanework.Malformed, "tag of 7 bytes"),
+        (lambda: Omac(KEY).verify(bytes(8)), lanework.Refused, "not authentic"),
+        (lambda: Mgm(Key(KEY, limit=10)).encrypt(NONCE, PLAIN), lanework.Exhausted, "limit of 10 bytes"),
+        (lambda: Ctr(memoryview(KEY * 2)[::2], b"1234"), BufferError, "."),
+    ],
+)
+def test_misuse_has_its_own_exception(call, error, words):
+    with pytest.raises(error, match=words) as caught:
+        call()
+    if issubclass(error, lanework.Error):
+        assert isinstance(caught.value, lanework.Error)
+        assert isinstance(caught.value, ValueError) == (error is lanework.Malformed)
+
+
+def test_a_finished_code_takes_nothing_more():
+    code = Omac(KEY)
+    code.update(b"a message")
+    assert len(code.finalize()) == 8
+    for call in (code.finalize, code.copy, lambda: code.update(b"x"), lambda: code.verify(bytes(8))):
+        with pytest.raises(lanework.Malformed, match="finished"):
+            call()
+
+
+def test_a_key_counts_over_all_its_users_and_shows_nothing():
+    key = Key(KEY, limit=1000)
+    Ctr(key, b"1234").update(bytes(600))
+    Mgm(key).encrypt(NONCE, bytes(300), bytes(50))
+    assert (key.used, key.limit, key.refused) == (950, 1000, 0)
+    with pytest.raises(lanework.Refused):
+        Mgm(key).decrypt(NONCE, bytes(20))
+    assert key.refused == 256
+    assert key.export() == KEY
+    for text in (repr(key), repr(Mgm(key)), repr(Ctr(key, b"1234")), repr(Omac(key))):
+        assert "ff" not in text and "lanework.magma" in text
+    assert Key.generate().export() != Key.generate().export()
+    assert Mgm(Mgm.generate_key()).tag_length == 8
+
+
+@pytest.mark.parametrize(
+    ("size", "secret"),
+    [(size, {"key": Key(KEY)}) for size in (0, 1, 65536, 200_001)]
+    + [(100_000, {"key": KEY}), (9, {"passphrase": b"words", "iterations": 1000})],
+)
+def test_files_come_back(tmp_path, size, secret):
+    plain, box, back = (tmp_path / name for name in ("plain", "box", "back"))
+    plain.write_bytes(os.urandom(size))
+    encrypt_file(plain, box, **secret)
+    secret = {name: value for name, value in secret.items() if name != "iterations"}
+    decrypt_file(str(box), str(back), **secret)
+    assert back.read_bytes() == plain.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["back", "box", "plain"]
+
+
+def test_files_that_are_wrong_leave_nothing(tmp_path):
+    plain, box, back = (tmp_path / name for name in ("plain", "box", "back"))
+    plain.write_bytes(os.urandom(200_000))
+    encrypt_file(plain, box, KEY)
+    good = box.read_bytes()
+    for bad, key, error, words in [
+        (good[:100_000] + b"x" + good[100_001:], KEY, lanework.Refused, "chunk 1 is damaged"),
+        (good[:-1], KEY, lanework.Refused, "chunk 3"),
+        (good + b"x", KEY, lanework.Refused, "chunk 3"),
+        (good, bytes(32), lanework.Refused, "key or passphrase is not this container's"),
+        (good[:50], KEY, lanework.Malformed, "cut short"),
+        (b"not a container", KEY, lanework.Malformed, "does not begin like one"),
+    ]:
+        box.write_bytes(bad)
+        with pytest.raises(error, match=words):
+            decrypt_file(box, back, key)
+        assert not back.exists()
+    assert len(list(tmp_path.iterdir())) == 2
+    with pytest.raises(FileNotFoundError) as caught:
+        decrypt_file(tmp_path / "nowhere", back, KEY)
+    assert caught.value.filename == tmp_path / "nowhere"
+    with pytest.raises(TypeError, match="either a key or a passphrase"):
+        encrypt_file(plain, box)
+    with pytest.raises(lanework.Malformed, match="power of two"):
+        encrypt_file(plain, box, KEY, chunk=5000)
+    with pytest.raises(lanework.Malformed, match="iterations"):
+        encrypt_file(plain, box, passphrase=b"words", iterations=1)
+
+
+def test_long_work_leaves_the_gil_to_others(counting):
+    data = bytes(64 << 20)
+    assert counting(lambda: Ctr(Key(KEY), b"1234").update(data)) > 0
+
+
+def test_a_file_stops_for_a_signal(tmp_path):
+    pipe, out = tmp_path / "pipe", tmp_path / "out"
+    os.mkfifo(pipe)
+
+    def write():
+        with open(pipe, "wb") as writer:
+            try:
+                for i in range(1000):
+                    writer.write(bytes(1 << 20))
+                    if i == 2:
+                        os.kill(os.getpid(), signal.SIGINT)
+            except BrokenPipeError:
+                pass
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        encrypt_file(pipe, out, KEY)
+    thread.join()
+    assert not out.exists()
