@@ -1,9 +1,9 @@
-"""Shared by the tests: other objects' bytes as buffers, and a counter that runs while the GIL is free."""
+"""Shared by the tests: bytes as buffers of many kinds, a thread beside a call, and Ctrl-C."""
 
 import mmap
+import signal
 import sys
 import threading
-import time
 
 import pytest
 
@@ -39,36 +39,37 @@ def buffer(request):
     return BUFFERS[request.param]
 
 
-class Counter:
-    """Counts in another thread for as long as the context lasts: it stands still while the GIL is held."""
+@pytest.fixture
+def overlapped():
+    """Whether another thread runs between a call's entry and its return.
 
-    def __enter__(self):
-        self.count, self._stop = 0, False
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-        return self
+    Python never takes the GIL away here, so the thread runs only if the call gives it up. The call gets twice as much
+    work each time, until the system has run the thread: the answer does not depend on speed.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1_000_000)
 
-    def _run(self):
-        while not self._stop:
-            self.count += 1
-            time.sleep(0.001)
+    def run(call, work, doublings=12):
+        for i in range(doublings + 1):
+            gate, ran = threading.Lock(), []
+            gate.acquire()
+            thread = threading.Thread(target=lambda: (gate.acquire(), ran.append(True)))
+            thread.start()
+            gate.release()
+            call(work << i)
+            seen = bool(ran)
+            thread.join()
+            if seen:
+                return True
+        return False
 
-    def __exit__(self, *_):
-        self._stop = True
-        self._thread.join()
+    yield run
+    sys.setswitchinterval(before)
 
 
 @pytest.fixture
-def counting():
-    """Whether the other thread counts during a call, with switches of the GIL on request out of the way."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1000)
-
-    def count(call):
-        with Counter() as counter:
-            start = counter.count
-            call()
-            return counter.count - start
-
-    yield count
-    sys.setswitchinterval(before)
+def interruptible():
+    """Ctrl-C raises KeyboardInterrupt. Python sets no handler where SIGINT is ignored, as in a script's background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
