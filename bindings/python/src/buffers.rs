@@ -151,8 +151,14 @@ impl Valid {
 impl Rows {
     pub(crate) fn get(obj: &Bound<'_, PyAny>) -> PyResult<Rows> {
         if obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>() {
-            let each: PyResult<_> = obj.try_iter()?.map(|item| Buffer::get(&item?)).collect();
-            return Ok(Rows::Each(each?));
+            let read = |(i, item): (usize, PyResult<Bound<'_, PyAny>>)| {
+                let item = item?;
+                Buffer::get(&item).map_err(|why| match why.is_instance_of::<PyTypeError>(obj.py()) {
+                    true => PyTypeError::new_err(format!("item {i} is not bytes-like: {}", kind(&item))),
+                    false => why,
+                })
+            };
+            return Ok(Rows::Each(obj.try_iter()?.enumerate().map(read).collect::<PyResult<_>>()?));
         }
         if obj.hasattr("__arrow_c_array__")? || obj.hasattr("__arrow_c_stream__")? {
             return Rows::arrow(obj);
@@ -229,10 +235,15 @@ impl Rows {
     }
 }
 
+/// The name of an object's class.
+pub(crate) fn kind(obj: &Bound<'_, PyAny>) -> String {
+    obj.get_type().name().map_or_else(|_| "this".to_owned(), |name| name.to_string())
+}
+
 fn not_rows(obj: &Bound<'_, PyAny>) -> PyErr {
-    let kind = obj.get_type().name().map_or_else(|_| "this".to_owned(), |name| name.to_string());
     PyTypeError::new_err(format!(
-        "a batch is a list of bytes-like objects, a two-dimensional array of bytes or an Arrow array, not {kind}"
+        "a batch is a list of bytes-like objects, a two-dimensional array of bytes or an Arrow array, not {}",
+        kind(obj)
     ))
 }
 

@@ -1,6 +1,7 @@
 //! The extension module of the Python package `lanework`: one file for each primitive. `python/lanework` re-exports it.
 
 mod buffers;
+mod chiavdf;
 mod errors;
 mod magma;
 mod mayo;
@@ -37,5 +38,11 @@ mod _lanework {
         use crate::vdf::{
             Discriminant, Progress, Proof, compact, evaluate, prove, verify, verify_batch, verify_compact,
         };
+    }
+
+    #[pymodule]
+    mod chiavdf {
+        #[pymodule_export]
+        use crate::chiavdf::{challenge, coefficients, product};
     }
 }

@@ -144,7 +144,7 @@ impl Mgm {
     fn split<'a>(&self, data: &'a [u8]) -> PyResult<(&'a [u8], &'a [u8])> {
         match data.len().checked_sub(self.tag) {
             Some(at) => Ok(data.split_at(at)),
-            None => Err(Error::TagLength(data.len())).raise(),
+            None => Err(malformed(format!("{} bytes are shorter than a tag of {}", data.len(), self.tag))),
         }
     }
 }

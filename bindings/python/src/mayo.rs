@@ -5,14 +5,15 @@ use getrandom::SysRng;
 use lanework_cpu::Threads;
 use lanework_mayo::batch::{self, Signers, Verifiers};
 use lanework_mayo::{Engine, Error, Params, Round, Set, SignOptions, Signature};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyType};
 
-use crate::buffers::{Buffer, Rows};
+use crate::buffers::{Buffer, Rows, kind};
 use crate::errors::{Raise, malformed};
 
 /// The parameter set that a name and a round stand for.
-fn params(name: &str, round: u8) -> PyResult<&'static Params> {
+fn params(name: &str, round: i64) -> PyResult<&'static Params> {
     let set = Set::ALL.into_iter().find(|set| set.to_string() == name);
     let set =
         set.ok_or_else(|| malformed(format!("no set {name:?}: MAYO-1, MAYO-2, MAYO-3 and MAYO-5 exist")))?;
@@ -63,14 +64,14 @@ impl SecretKey {
     /// A key from the operating system's randomness.
     #[classmethod]
     #[pyo3(signature = (name, *, round = 3))]
-    fn generate(_class: &Bound<'_, PyType>, name: &str, round: u8) -> PyResult<SecretKey> {
+    fn generate(_class: &Bound<'_, PyType>, name: &str, round: i64) -> PyResult<SecretKey> {
         Ok(SecretKey(lanework_mayo::SecretKey::generate_os(params(name, round)?).raise()?))
     }
 
     /// A key from its bytes, which carry neither set nor round. Never use a seed in two rounds.
     #[classmethod]
     #[pyo3(signature = (data, name, *, round = 3))]
-    fn from_bytes(_class: &Bound<'_, PyType>, data: Buffer, name: &str, round: u8) -> PyResult<SecretKey> {
+    fn from_bytes(_class: &Bound<'_, PyType>, data: Buffer, name: &str, round: i64) -> PyResult<SecretKey> {
         Ok(SecretKey(lanework_mayo::SecretKey::from_seed(params(name, round)?, &data).raise()?))
     }
 
@@ -135,7 +136,7 @@ impl PublicKey {
     /// A key from its bytes, which carry neither set nor round.
     #[classmethod]
     #[pyo3(signature = (data, name, *, round = 3))]
-    fn from_bytes(_class: &Bound<'_, PyType>, data: Buffer, name: &str, round: u8) -> PyResult<PublicKey> {
+    fn from_bytes(_class: &Bound<'_, PyType>, data: Buffer, name: &str, round: i64) -> PyResult<PublicKey> {
         Ok(PublicKey(lanework_mayo::PublicKey::from_bytes(params(name, round)?, &data).raise()?))
     }
 
@@ -272,20 +273,45 @@ impl VerifyingKey {
 }
 
 /// Whose signatures a batch makes.
-#[derive(FromPyObject)]
 pub(crate) enum SigningKeys<'py> {
     One(PyRef<'py, SigningKey>),
     OneCompact(PyRef<'py, SecretKey>),
     EachCompact(Vec<PyRef<'py, SecretKey>>),
 }
 
+impl<'py> FromPyObject<'_, 'py> for SigningKeys<'py> {
+    type Error = PyErr;
+
+    fn extract(obj: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let one = obj.extract().map(SigningKeys::One);
+        let one = one.or_else(|_| obj.extract().map(SigningKeys::OneCompact));
+        let each = one.or_else(|_| obj.extract().map(SigningKeys::EachCompact));
+        each.map_err(|_| not_keys("a SigningKey, a SecretKey or a list of SecretKey", &obj))
+    }
+}
+
 /// Whose signatures a batch verifies.
-#[derive(FromPyObject)]
 pub(crate) enum VerifyingKeys<'py> {
     One(PyRef<'py, VerifyingKey>),
     OneCompact(PyRef<'py, PublicKey>),
     Each(Vec<PyRef<'py, VerifyingKey>>),
     EachCompact(Vec<PyRef<'py, PublicKey>>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for VerifyingKeys<'py> {
+    type Error = PyErr;
+
+    fn extract(obj: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let one = obj.extract().map(VerifyingKeys::One);
+        let one = one.or_else(|_| obj.extract().map(VerifyingKeys::OneCompact));
+        let each = one.or_else(|_| obj.extract().map(VerifyingKeys::Each));
+        let each = each.or_else(|_| obj.extract().map(VerifyingKeys::EachCompact));
+        each.map_err(|_| not_keys("a VerifyingKey, a PublicKey or a list of one of the two", &obj))
+    }
+}
+
+fn not_keys(needed: &str, obj: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!("the key is {needed}, not {}", kind(obj)))
 }
 
 fn count(what: &'static str, expected: usize, got: usize) -> PyResult<()> {

@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// prime: where factors are known, false results have proofs. ``trust = True`` skips that test.
 #[pyclass(frozen, eq, hash, skip_from_py_object, module = "lanework.vdf")]
 #[derive(PartialEq, Clone)]
-pub(crate) struct Discriminant(lanework_vdf::Discriminant);
+pub(crate) struct Discriminant(pub(crate) lanework_vdf::Discriminant);
 
 impl std::hash::Hash for Discriminant {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {

@@ -110,7 +110,7 @@ OVERLAPPING = bytearray(64)
         (_mgm(nonce=b"\x80" + NONCE[1:]), lanework.Malformed, "top bit"),
         (_mgm(data=b"", associated_data=None), lanework.Malformed, "neither data nor associated data"),
         (_mgm(data="text"), TypeError, "bytes-like"),
-        (lambda: Mgm(KEY).decrypt(NONCE, b"short", None), lanework.Malformed, "tag of 5 bytes"),
+        (lambda: Mgm(KEY).decrypt(NONCE, b"short", None), lanework.Malformed, "5 bytes are shorter"),
         (lambda: Mgm(KEY).encrypt_into(NONCE, b"data", None, bytearray(11)), lanework.Malformed, "needs 12 bytes"),
         (lambda: Mgm(KEY).encrypt_into(NONCE, b"data", None, bytes(12)), BufferError, "."),
         (

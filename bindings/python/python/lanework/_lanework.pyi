@@ -2,6 +2,7 @@ from types import ModuleType
 
 __version__: str
 
+chiavdf: ModuleType
 mayo: ModuleType
 magma: ModuleType
 vdf: ModuleType
