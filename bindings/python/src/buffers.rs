@@ -27,18 +27,28 @@ impl View {
     }
 
     fn len(&self) -> usize {
-        // A negative length would contradict the protocol; it becomes an empty slice.
-        usize::try_from(self.0.len).unwrap_or(0)
+        len(&self.0)
     }
 
     fn bytes(&self) -> &[u8] {
-        if self.len() == 0 {
-            return &[];
-        }
-        // SAFETY: the buffer was requested contiguous, so `len` bytes are readable from `buf` until it is released, which
-        // `Drop` does; the borrow of `self` ends before. The module's documentation forbids writes by other threads.
-        unsafe { slice::from_raw_parts(self.0.buf.cast::<u8>(), self.len()) }
+        bytes(&self.0)
     }
+}
+
+fn len(view: &ffi::Py_buffer) -> usize {
+    // A negative length would contradict the protocol; it becomes an empty slice.
+    usize::try_from(view.len).unwrap_or(0)
+}
+
+/// The bytes of a structure in a [`View`] or [`Views`].
+fn bytes(view: &ffi::Py_buffer) -> &[u8] {
+    if len(view) == 0 {
+        return &[];
+    }
+    // SAFETY: only this module has such structures. The buffer was requested contiguous, so `len` bytes are readable from
+    // `buf` until it is released, which the owner's `Drop` does; the borrow of the structure ends before. The module's
+    // documentation forbids writes by other threads.
+    unsafe { slice::from_raw_parts(view.buf.cast::<u8>(), len(view)) }
 }
 
 impl Drop for View {
@@ -129,9 +139,52 @@ impl<'py> FromPyObject<'_, 'py> for Writable {
     }
 }
 
+/// The exported buffers of a list's items. The vector never grows, since an exporter may keep a structure's address.
+pub(crate) struct Views(Vec<ffi::Py_buffer>);
+
+impl Views {
+    fn get(list: &Bound<'_, PyAny>) -> PyResult<Views> {
+        let py = list.py();
+        let mut views = Views(Vec::with_capacity(list.len()?));
+        for (i, item) in list.try_iter()?.enumerate() {
+            let item = item?;
+            if i == views.0.capacity() {
+                return Err(malformed("the list grew while it was read"));
+            }
+            views.0.push(ffi::Py_buffer::new());
+            // SAFETY: `item` is a live object, we are attached to the interpreter, and the structure is our own.
+            if unsafe { ffi::PyObject_GetBuffer(item.as_ptr(), &mut views.0[i], ffi::PyBUF_SIMPLE) } != 0 {
+                views.0.pop();
+                let why = PyErr::fetch(py);
+                return Err(match why.is_instance_of::<PyTypeError>(py) {
+                    true => PyTypeError::new_err(format!("item {i} is not bytes-like: {}", kind(&item))),
+                    false => why,
+                });
+            }
+        }
+        Ok(views)
+    }
+}
+
+impl Drop for Views {
+    fn drop(&mut self) {
+        Python::attach(|_| {
+            for view in &mut self.0 {
+                // SAFETY: as for `View`: each structure of the vector was filled by `PyObject_GetBuffer`.
+                unsafe { ffi::PyBuffer_Release(view) }
+            }
+        });
+    }
+}
+
+// SAFETY: as for `View`.
+unsafe impl Send for Views {}
+// SAFETY: as for `View`.
+unsafe impl Sync for Views {}
+
 /// Many byte strings: a list or tuple of buffers, the rows of a two-dimensional array of bytes, or an Arrow array.
 pub(crate) enum Rows {
-    Each(Vec<Buffer>),
+    Each(Views),
     Offsets { data: Buffer, ends: Vec<usize>, valid: Option<Valid> },
 }
 
@@ -151,14 +204,7 @@ impl Valid {
 impl Rows {
     pub(crate) fn get(obj: &Bound<'_, PyAny>) -> PyResult<Rows> {
         if obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>() {
-            let read = |(i, item): (usize, PyResult<Bound<'_, PyAny>>)| {
-                let item = item?;
-                Buffer::get(&item).map_err(|why| match why.is_instance_of::<PyTypeError>(obj.py()) {
-                    true => PyTypeError::new_err(format!("item {i} is not bytes-like: {}", kind(&item))),
-                    false => why,
-                })
-            };
-            return Ok(Rows::Each(obj.try_iter()?.enumerate().map(read).collect::<PyResult<_>>()?));
+            return Views::get(obj).map(Rows::Each);
         }
         if obj.hasattr("__arrow_c_array__")? || obj.hasattr("__arrow_c_stream__")? {
             return Rows::arrow(obj);
@@ -215,7 +261,7 @@ impl Rows {
 
     pub(crate) fn len(&self) -> usize {
         match self {
-            Rows::Each(each) => each.len(),
+            Rows::Each(each) => each.0.len(),
             Rows::Offsets { ends, .. } => ends.len() - 1,
         }
     }
@@ -225,7 +271,7 @@ impl Rows {
         let unless_null =
             |valid: &Option<Valid>, i: usize| valid.as_ref().is_none_or(|valid| valid.is_set(i));
         match self {
-            Rows::Each(each) => each.iter().map(|buffer| Some(buffer.as_slice())).collect(),
+            Rows::Each(each) => each.0.iter().map(|view| Some(bytes(view))).collect(),
             Rows::Offsets { data, ends, valid } => ends
                 .windows(2)
                 .enumerate()

@@ -128,6 +128,23 @@ def test_a_poison_item_is_that_items_own(threads):
     assert mayo.sign_batch(SECRET, []) == []
 
 
+def test_a_batch_lets_go_of_its_buffers():
+    message = bytearray(b"m")
+    mayo.sign_batch(SECRET, [message, message])
+    with pytest.raises(TypeError, match="item 2 is not bytes-like"):
+        mayo.sign_batch(SECRET, [message, message, None])
+    message.append(0)  # a BufferError while it is exported
+
+
+def test_a_list_of_another_length_than_it_says():
+    class Grows(list):
+        def __len__(self):
+            return 1
+
+    with pytest.raises(lanework.Malformed, match="the list grew"):
+        mayo.sign_batch(SECRET, Grows([b"m", b"n"]))
+
+
 def test_batches_read_arrays():
     numpy = pytest.importorskip("numpy")
     messages = numpy.arange(7 * 50, dtype="uint8").reshape(7, 50)
