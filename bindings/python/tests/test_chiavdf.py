@@ -74,7 +74,7 @@ def _raised():
             return hex(int(d)), bytes(form)
 
 
-TEXTS = [D, D.upper().replace("X", "x"), D.replace("0x", "0X"), str(N), f" {N}", f"-{-N} \n", bin(N), f"-0{-N:o}", f"{N}\0x", D.encode()]
+TEXTS = [D, D.upper().replace("X", "x"), D.replace("0x", "0X"), str(N), f" {N}", f"-{-N} \n", bin(N), f"-0{-N:o}", f"{N}\0x", f"-0x{0:03000}{-N:x}", D.encode()]
 LOW, RAISED = _raised()
 TABLE = {
     "numbers as text": [(_n(d), True) for d in TEXTS]

@@ -286,7 +286,7 @@ def _gmp(text: bytes) -> int:
     if not found or not found[2] and not found[3][:1].isdigit():
         return 0
     base = {b"": 10, b"0": 8, b"0x": 16, b"0b": 2}[found[2].lower()]
-    digits = b"".join(found[3].split()).decode().lower()
+    digits = b"".join(found[3].split()).decode().lower().lstrip("0")
     if digits.strip(_DIGITS[base]):
         return 0
     # Python limits the decimal digits that it reads; longer numbers are too long for every use here.
