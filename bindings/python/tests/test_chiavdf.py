@@ -74,7 +74,8 @@ def _raised():
             return hex(int(d)), bytes(form)
 
 
-TEXTS = [D, D.upper().replace("X", "x"), D.replace("0x", "0X"), str(N), f" {N}", f"-{-N} \n", bin(N), f"-0{-N:o}", f"{N}\0x", f"-0x{0:03000}{-N:x}", D.encode()]
+TEXTS = [D, D.upper().replace("X", "x"), D.replace("0x", "0X"), f"-0x{0:03000}{-N:x}", D.encode(), bin(N), f"-0{-N:o}"]
+TEXTS += [str(N), f" {N}", f"-{-N} \n", f"{N}\0x"]
 LOW, RAISED = _raised()
 TABLE = {
     "numbers as text": [(_n(d), True) for d in TEXTS]
@@ -87,7 +88,7 @@ TABLE = {
     + [(_n(iterations=n), TypeError) for n in (-1, 1 << 64, 1000.0)]
     + [(_n(iterations=n), False) for n in (True, (1 << 64) - 1)],
     "lengths of discriminants": [(_create(bits=bits), ValueError) for bits in (0, -8, 9, 1032)]
-    + [(_create(seed=b""), ValueError), (_both(seed=b""), ValueError), (_both(bits=9), ValueError), (_prove(bits=1032), ValueError)]
+    + [(call, ValueError) for call in (_create(seed=b""), _both(seed=b""), _both(bits=9), _prove(bits=1032))]
     + [(_both(bits=bits), False) for bits in (0, -8, 1032)]
     + [(_create(seed=seed, bits=8), "-0xef") for seed in (b"one", b"two", SEED)],
     "disc_size_bits": [(_n(bits=bits), True) for bits in (1, 512, 1024)] + [(_n(bits=bits), False) for bits in (0, 1025)],
@@ -106,7 +107,8 @@ TABLE = {
     + [(_with_b(iterations=1001), (False, b"")), (_get_b(iterations=1001), B), (_both(), True), (_one(), True)],
     "no squarings": [(_n(proof=X + b"\4" + bytes(99), iterations=0), True), (_prove(iterations=0), X + b"\4" + bytes(99))],
     "B": [(_with_b(), (True, PROOF[:100])), (_with_b(str(int(B, 16))), (True, PROOF[:100])), (_with_b("3"), (False, b""))]
-    + [(_with_b("0"), RuntimeError), (_with_b("B"), RuntimeError), (_with_b(f"-{B}"), ValueError), (_with_b(f"{B}00"), (False, b""))]
+    + [(_with_b(b), RuntimeError) for b in ("0", "B")]
+    + [(_with_b(f"-{B}"), ValueError), (_with_b(f"{B}00"), (False, b""))]
     + [(_with_b("0", proof=PROOF), (False, b"")), (_n(proof=PROOF + bytes(41) + PROOF[100:], depth=1), RuntimeError)],
     "lenient forms": [(_n(x=b"\x0b" + bytes(range(99))), True), (_form(b"\x08" + bytes(range(99))), (b"\0\2", b"\0\1"))]
     + [(_form(RAISED, LOW, strict), RuntimeError) for strict in (True, 1)]
