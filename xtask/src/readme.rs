@@ -521,7 +521,8 @@ mod tests {
         assert!(text.contains("Measured on Newer: ") && text.contains("| slow 900 ns |"), "{text}");
         // What is not fit for a front page is refused, for each reason alone.
         let sound = record.clone();
-        let faults: [(fn(&mut Record), &str); 5] = [
+        type Plant = (fn(&mut Record), &'static str);
+        let faults: [Plant; 5] = [
             (|r| r.machine.build.tree = "changed".into(), "of a changed tree"),
             (|r| r.command += " --quick", "of a quick form"),
             (|r| r.command += " --only fast", "no row of the peer fast"),

@@ -1,7 +1,6 @@
 //! NIST round 1's parameters, with the nibble-packed m-vectors of liboqs 0.12 (the submission of 2023 itself sliced them by
 //! bits), and its known answers. No key can have them.
 
-use lanework_mayo::internals::known::Digests;
 use lanework_mayo::internals::{SetKernels, SetSpec, Sizes, running, set_kernels};
 
 macro_rules! sets {
@@ -31,24 +30,25 @@ pub static SETS: [(&str, Sizes); 4] = [
         schedule: &running::<12, 78>(), linear_term: false, salt_bytes: 40, digest_bytes: 64 }),
 ];
 
-/// The digests of the response files, published with liboqs 0.12 (tests/KATs, MIT). In the order of [`SETS`].
-pub const DIGESTS: [Digests; 4] = [
-    Digests {
-        all: "5cf156cf74fc65b43863399ecc4b26ad7b4b3b2cd8485215dc0c011e2825b145",
-        first: "ba2473dedd92cf3b8a1fc14fc22f2ffdde972c8b64cfcd8cddb4f803e48df017",
-    },
-    Digests {
-        all: "c0daf74b54fae78685c87b32d3b36a418bac884c3564ea96d56c6601b138d449",
-        first: "72cb237642b2c0c4e7f8c824d9c8601ac7189784649d28dbb2cccfb94732c9a3",
-    },
-    Digests {
-        all: "f66b95dda153b7df00610aa018f0644146e7e564b33562c51bb088c40fb0dcb2",
-        first: "dbc49f4fdfa0de69d416051215cb53c042c4a329d325452d079f3734b7467a6b",
-    },
-    Digests {
-        all: "7b230c2626f57159a243d8dfc69c62cb94dd0f179dd2b4f2ef3606deb6404477",
-        first: "f2c1c69045c7d15e714a04119965e8a7007ef54f9293158587560227c97b237d",
-    },
+/// SHA-256 of the response files, of all 100 records and of record 0 alone, published with liboqs 0.12 (tests/KATs, MIT). In the order of
+/// [`SETS`].
+pub const DIGESTS: [[&str; 2]; 4] = [
+    [
+        "5cf156cf74fc65b43863399ecc4b26ad7b4b3b2cd8485215dc0c011e2825b145",
+        "ba2473dedd92cf3b8a1fc14fc22f2ffdde972c8b64cfcd8cddb4f803e48df017",
+    ],
+    [
+        "c0daf74b54fae78685c87b32d3b36a418bac884c3564ea96d56c6601b138d449",
+        "72cb237642b2c0c4e7f8c824d9c8601ac7189784649d28dbb2cccfb94732c9a3",
+    ],
+    [
+        "f66b95dda153b7df00610aa018f0644146e7e564b33562c51bb088c40fb0dcb2",
+        "dbc49f4fdfa0de69d416051215cb53c042c4a329d325452d079f3734b7467a6b",
+    ],
+    [
+        "7b230c2626f57159a243d8dfc69c62cb94dd0f179dd2b4f2ef3606deb6404477",
+        "f2c1c69045c7d15e714a04119965e8a7007ef54f9293158587560227c97b237d",
+    ],
 ];
 
 macro_rules! kernels {
