@@ -387,7 +387,7 @@ fn left(
                 _ => true,
             };
             let wanted = unit.live.after.get(op).into_iter().flatten();
-            let another = another && call.callee != Callee::Unknown;
+            let another = another && matches!(call.callee, Callee::Local(_));
             if another || wanted.into_iter().any(|&s| below(&unit.slots[s])) {
                 match &call.callee {
                     Callee::Local(entry) => read.extend(by_entry.get(entry)),

@@ -337,10 +337,18 @@ pub(crate) fn may_return_float(name: &str) -> bool {
     !of_rust(name) && !well_known(name)
 }
 
-/// Whether a function of this name may return more than once.
+/// Whether a function of this name may return more than once, or behind the place from which it was called (`gcc -fsplit-stack`).
 pub(crate) fn returns_twice(name: &str) -> bool {
     let name = name.trim_start_matches('_');
-    name.contains("setjmp") || matches!(name, "vfork" | "getcontext" | "savectx")
+    name.contains("setjmp")
+        || name.starts_with("morestack")
+        || matches!(name, "vfork" | "getcontext" | "savectx")
+}
+
+/// Whether code of this name outside goes where a register points, as compilers' thunks against speculation do.
+fn goes_on(name: &str) -> bool {
+    let name = name.trim_start_matches('_');
+    name.contains("indirect_thunk") || name.contains("retpoline") || name.contains("indirect_call_thunk")
 }
 
 /// Facts about the whole program.
@@ -478,7 +486,7 @@ fn with_pads(
     let callee = |target: &Option<Target>| match target {
         Some(Target::Op(to)) => Callee::Local(*to),
         // A weak or indirect symbol of this file may lead anywhere, including to its code here.
-        Some(Target::External(name)) if !defined.contains_key(name.as_str()) => {
+        Some(Target::External(name)) if !defined.contains_key(name.as_str()) && !goes_on(name) => {
             Callee::External(name.clone())
         }
         _ => Callee::Unknown,

@@ -291,6 +291,16 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
             if let Where::Indexed(a) | Where::Within(a, _) = place {
                 out.taken.insert(a);
             }
+            // An address of the frame, and an index that was made from one.
+            if place == Where::Pointer {
+                let by = memory.displacement() as i64;
+                let parts = [(memory.base(), 1), (memory.index(), memory.scale())];
+                let whole = parts.into_iter().filter(|&(register, scale)| register.is_gpr64() && scale == 1);
+                out.taken.extend(whole.filter_map(|(register, _)| match state.of(register) {
+                    Value::Stack(a) => Some(a.plus(by)),
+                    _ => None,
+                }));
+            }
             let (reads, writes) = (reads(memory.access()), writes(memory.access()));
             let overwrites = memory.access() == OpAccess::Write;
             let size = size(memory);

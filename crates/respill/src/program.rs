@@ -250,8 +250,13 @@ impl Program {
             }
         }
         let unknown = (0..ops.len()).filter(|&op| assembled.unknown.contains(&ops[op].statement)).collect();
-        use Mnemonic::{Popf, Popfq, Std};
-        let downwards = ops.iter().any(|op| matches!(op.instruction.mnemonic(), Std | Popf | Popfq));
+        use Mnemonic::{Iret, Iretd, Iretq, Popf, Popfq, Std};
+        let sets = |op: &Op| {
+            op.instruction.is_invalid()
+                || matches!(op.after, Gap::Bytes(_))
+                || matches!(op.instruction.mnemonic(), Std | Popf | Popfq | Iret | Iretd | Iretq)
+        };
+        let downwards = ops.iter().any(sets) || lead.values().any(|gap| matches!(gap, Gap::Bytes(_)));
         let (file, data, idle) = (file.to_owned(), assembled.data, assembled.idle);
         Ok(Program {
             file,

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use iced_x86::Register;
+use iced_x86::{FlowControl, Register};
 
 use crate::flow::Function;
 use crate::frame::{Address, Frame, GENERAL};
@@ -12,7 +12,7 @@ use crate::program::Program;
 use crate::slots::Slot;
 use crate::text::Kind;
 
-/// For the first instruction after each directive that names a table of the unwinder: the places at which a handler or cleanup begins,
+/// For the first instruction and each call of a procedure with a table of the unwinder: the places at which a handler or cleanup begins,
 /// or nothing if the table is not understood. Frames that the text describes in bytes may name a table for any function.
 pub(crate) fn landing(program: &Program) -> BTreeMap<usize, Option<BTreeSet<usize>>> {
     let said = |i: usize| program.text.of(i);
@@ -26,8 +26,25 @@ pub(crate) fn landing(program: &Program) -> BTreeMap<usize, Option<BTreeSet<usiz
         .collect();
     let places = by_name(program);
     let (mut out, mut personality) = (BTreeMap::new(), "");
+    // The first instruction of the procedure, and the places of its tables.
+    let mut open: Option<(usize, Option<BTreeSet<usize>>)> = None;
+    let mut named = false;
     for i in 0..program.text.statements().len() {
         let Some((directive, what)) = program.text.directive(i) else { continue };
+        let here = program.ops.partition_point(|op| op.statement < i);
+        if directive == ".cfi_startproc" {
+            (open, named) = (Some((here, Some(BTreeSet::new()))), false);
+        }
+        if directive == ".cfi_endproc"
+            && let Some((begin, pads)) = open.take()
+            && named
+        {
+            let calls = |op: &usize| {
+                let flow = program.ops[*op].instruction.flow_control();
+                *op == begin || matches!(flow, FlowControl::Call | FlowControl::IndirectCall)
+            };
+            out.extend((begin..here).filter(calls).map(|op| (op, pads.clone())));
+        }
         if directive == ".cfi_personality" {
             personality = what;
         }
@@ -44,8 +61,16 @@ pub(crate) fn landing(program: &Program) -> BTreeMap<usize, Option<BTreeSet<usiz
         let pads = table
             .filter(|_| known.iter().any(|name| personality.contains(name)))
             .and_then(|&table| call_sites(program, table, &labels, &places));
-        let op = program.ops.partition_point(|op| op.statement < i);
-        out.insert(op, pads);
+        named = true;
+        match (&mut open, pads) {
+            (Some((_, Some(all))), Some(pads)) => all.extend(pads),
+            (Some((_, all)), _) => *all = None,
+            // Outside a procedure.
+            (None, _) => return (0..program.ops.len()).map(|op| (op, None)).collect(),
+        }
+    }
+    if open.is_some() && named {
+        return (0..program.ops.len()).map(|op| (op, None)).collect();
     }
     out
 }

@@ -195,6 +195,39 @@ fn what_a_pointer_may_lead_to_is_shown_to_keep_to_the_abi_or_assumed() {
 }
 
 #[test]
+fn a_table_of_the_unwinder_is_that_of_its_whole_procedure() {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/adversarial/own/landing.s");
+    let text = std::fs::read_to_string(place).expect("the function");
+    let pads = |text: &str| {
+        let analysis = Analysis::new(Program::new("landing.s", text).expect("a program"));
+        let f = analysis.units.iter().find(|unit| unit.function.name() == "f").expect("f");
+        (f.function.pads.len(), f.opaque.is_some())
+    };
+    let (count, opaque) = pads(&text);
+    assert!(count > 0 && !opaque);
+    // Named at the end of the procedure.
+    let begin = text.find("\t.cfi_lsda").expect("a table");
+    let line = &text[begin..=begin + text[begin..].find('\n').expect("a line")];
+    let end = begin + text[begin..].find("\t.cfi_endproc").expect("an end");
+    let late = format!("{}{}{line}{}", &text[..begin], &text[begin + line.len()..end], &text[end..]);
+    assert_eq!(pads(&late), (count, false));
+    // Another function of the same procedure begins before it.
+    let entry = text.find("\nf:").expect("f") + 1;
+    assert!(entry < begin);
+    let before = "\t.globl f0\nf0:\n\t.cfi_startproc\n\tret\n\t.globl f\nf:\n";
+    let after = text[entry..].replacen("f:\n", "", 1).replacen("\t.cfi_startproc\n", "", 1);
+    let two = format!("{}{before}{after}", &text[..entry]);
+    assert_eq!(pads(&two).0, count, "{two}");
+}
+
+#[test]
+fn what_returns_behind_its_call_is_not_followed() {
+    let text = "\t.globl f\nf:\tcall __morestack\n\tret\n\tmovq %rdi,-8(%rsp)\n\tmovq -8(%rsp),%rax\n\tret\n";
+    let analysis = Analysis::new(Program::new("f.s", text).expect("a program"));
+    assert!(matches!(analysis.units[0].opaque, Some(Opaque::Calls(_))), "{:?}", analysis.units[0].opaque);
+}
+
+#[test]
 fn masks_are_made_behind_the_mark_of_an_entry() {
     let text = "\t.text\n\t.globl f\nf:\tendbr64\n\tmovq %rdi,-8(%rsp)\n\tmovq -8(%rsp),%rax\n\tret\n";
     let original = Analysis::new(Program::new("f.s", text).expect("a program"));

@@ -7,6 +7,9 @@ static void add(u64 x) { sum = (sum ^ x) * 1099511628211UL; }
 u64 global[64];
 /* Constants that only the linker knows. */
 __asm__(".globl bound\n.set bound,4\n.globl place\n.set place,8\n.globl minus\n.set minus,-40");
+/* Code outside that goes where a register points. */
+__asm__(".globl __x86_indirect_thunk_r11,__x86_indirect_thunk_rax\n__x86_indirect_thunk_r11:jmp *%r11\n"
+        "__x86_indirect_thunk_rax:jmp *%rax");
 u64 (*pointer)(u64, u64);
 /* Where it is there, x87's registers are empty and its top is not 0. */
 extern char turned __attribute__((weak));
