@@ -348,7 +348,7 @@ pub(crate) fn returns_twice(name: &str) -> bool {
 /// Whether code of this name outside goes where a register points, as compilers' thunks against speculation do.
 fn goes_on(name: &str) -> bool {
     let name = name.trim_start_matches('_');
-    name.contains("indirect_thunk") || name.contains("retpoline") || name.contains("indirect_call_thunk")
+    name.starts_with("x86_indirect_") || name.contains("retpoline")
 }
 
 /// Facts about the whole program.

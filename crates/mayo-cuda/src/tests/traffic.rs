@@ -10,8 +10,8 @@ use lanework_mayo::{Params, PublicKey, Round, Set, Signature};
 use super::{Batch, OPTIONS, on};
 use crate::{Expand, GpuSigners, GpuVerifiers, Multiply, Options, Ring};
 
-/// Batches of so many and of twice as many: what the second has more is that of so many operations. Blocks and warps are
-/// full in both, also where one takes four signatures of a key.
+/// The size of the smaller batch. The other has twice as many, and the difference is the traffic of this many operations. Blocks and
+/// warps are full in both, also where one takes four signatures of a key.
 const OPERATIONS: usize = 4;
 
 const TABLE: &str = "traffic.toml";
@@ -134,8 +134,8 @@ fn number(line: &str, name: &str) -> u64 {
     rest[..rest.find([',', ' ']).unwrap()].parse().unwrap()
 }
 
-/// Kernels that ask for more than they did are told by name: a load of shared memory more at the end of verification, and the same
-/// load where all lanes want one bank.
+/// A kernel that asks for more than before is named. Planted: one more load of shared memory at the end of verification, and the same
+/// load with all lanes on one bank.
 #[test]
 fn a_planted_load_and_a_planted_conflict_are_not_in_the_table() {
     let table = std::fs::read_to_string(path()).unwrap();
