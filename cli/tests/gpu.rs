@@ -93,7 +93,7 @@ fn without_a_device_the_study_says_so_and_runs_the_rest() {
         "554.41",
         "keygen: PK_PRF",
         "1070523",
-        "memcheck, racecheck, initcheck and synccheck",
+        "memcheck, initcheck and synccheck",
         "## Not here",
         "Not told: none is to be used",
         "| GPU here, a thread each, 4x4 ",
@@ -243,12 +243,12 @@ mod emulated {
         let place = Place::new();
         let studies = STUDY.trim_end_matches("mayo-gpu/");
         let args = ["--device", "emulated", "study", "mayo-gpu", "--studies", studies];
-        let program = sanitizer(&place, "racecheck");
+        let program = sanitizer(&place, "synccheck");
         let output =
             place.command(&args).env("LANEWORK_COMPUTE_SANITIZER", program).output().expect("it runs");
         assert_ne!(code(&output), 0);
         let why = stderr(&output);
-        assert!(why.contains("racecheck, ") && why.contains("86") && why.contains("Race"), "{why}");
+        assert!(why.contains("synccheck, ") && why.contains("86") && why.contains("Race"), "{why}");
     }
 
     #[cfg(feature = "study")]

@@ -65,8 +65,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         verdicts.into_iter().collect::<Result<Vec<()>, _>>()?;
     }
     let expanded = gpu.expand_secret(&keys)?;
-    let signers = GpuSigners::Of(&expanded, &own);
-    made("sign, expanded", gpu.sign(signers, &messages, Release::Unverified, &mut SysRng)?)?;
+    for (name, signers) in
+        [("own keys", GpuSigners::Of(&expanded, &own)), ("one key", GpuSigners::One(&expanded))]
+    {
+        let signed = gpu.sign(signers, &messages, Release::Unverified, &mut SysRng)?;
+        made(&format!("sign, expanded, {name}"), signed)?;
+    }
     for multiply in [Multiply::Masks, Multiply::Bits] {
         let gpu = gpu.with(Options { multiply, ..options });
         let expanded = gpu.expand_public(&public)?;
