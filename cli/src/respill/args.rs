@@ -68,7 +68,8 @@ pub(crate) struct SourceArgs {
     #[arg(long = "function", value_name = "NAME")]
     pub(crate) functions: Vec<String>,
     /// Assume what no check decides; the verdict names it. objects: an address made from one object, plus an index, stays in that object,
-    /// as in compiled correct programs. tables (indices of jump tables) and abi (functions of the file behind pointers) are always assumed.
+    /// and code reaches objects of a frame from their first byte on, as C mostly does, and C++ with several bases does not. tables
+    /// (indices of jump tables) and abi (functions of the file behind pointers) are always assumed.
     #[arg(long, value_name = "ASSUMPTION,...", value_delimiter = ',')]
     pub(crate) assume: Vec<Assumption>,
 }

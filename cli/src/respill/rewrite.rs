@@ -165,7 +165,7 @@ fn advice(source: &Source, plan: &Plan, cases: &[Case]) -> Option<&'static str> 
         (false, _) => None,
         (true, true) => Some("give a run that shows what touches a slot, with --case or --call"),
         (true, false) => Some(
-            "give a run that shows what touches a slot, with --case or --call; or --assume objects, if it is compiled code",
+            "give a run that shows what touches a slot, with --case or --call; or --assume objects, if that holds of it (see --help)",
         ),
     }
 }

@@ -244,7 +244,7 @@ impl Analysis {
                 slot.class = Class::CalleeSave;
             }
         }
-        into_others(&program, &mut units);
+        into_others(&mut units);
         astray(&mut units, &by_entry);
         enter(&program, &mut units, &owners);
         let pointed = pointed(&program, &units);
@@ -443,7 +443,7 @@ fn handed(units: &mut [Unit], by_entry: &HashMap<usize, usize>, assumed: &BTreeS
 
 /// Marks two functions if one may jump through a pointer to a place in the other, since the stack pointers may be equal. At the entry's
 /// stack pointer, the other must read what lies below it.
-fn into_others(program: &Program, units: &mut [Unit]) {
+fn into_others(units: &mut [Unit]) {
     let rsp = |unit: &Unit, op: &usize| match unit.frame.before.get(op)?.of(Register::RSP) {
         Value::Stack(a) if a.base == 0 => Some(Some(a.offset)),
         _ => Some(None),
@@ -457,10 +457,8 @@ fn into_others(program: &Program, units: &mut [Unit]) {
     };
     let mut found: Vec<(usize, usize)> = Vec::new();
     for (n, unit) in units.iter().enumerate() {
-        let jumps = unit.function.exits.iter().filter(|(op, exit)| {
-            program.ops[**op].instruction.flow_control() == iced_x86::FlowControl::IndirectBranch
-                && **exit == Exit::Tail(Callee::Unknown)
-        });
+        // A jump to a thunk goes on through a register.
+        let jumps = unit.function.exits.iter().filter(|(_, exit)| **exit == Exit::Tail(Callee::Unknown));
         for op in unit.function.gotos.iter().chain(jumps.map(|(op, _)| op)) {
             let Some(here) = rsp(unit, op) else { continue };
             let others = units.iter().enumerate().filter(|(m, other)| {

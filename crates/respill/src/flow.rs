@@ -98,14 +98,11 @@ pub struct Function {
 }
 
 impl Function {
-    /// Its name for messages: the first without a leading `_` or `.`, if any.
+    /// Its name for messages: the first without a leading `_` or `.`, else without a leading `.`, if any.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.names
-            .iter()
-            .find(|name| !name.starts_with(['_', '.']))
-            .or(self.names.first())
-            .map_or("", String::as_str)
+        let without = |marks: &[char]| self.names.iter().find(|name| !name.starts_with(marks));
+        without(&['_', '.']).or_else(|| without(&['.'])).or(self.names.first()).map_or("", String::as_str)
     }
 
     /// Its callees and jump targets, each with the instruction.
@@ -257,9 +254,22 @@ fn of_rust(name: &str) -> bool {
     name.starts_with("_R") || name.starts_with("_ZN") && hash.is_some_and(hashed)
 }
 
+/// Whether Rust made this name for something in one of these crates. The older form begins with the crate. The newer one names
+/// the crate of each path and of each type argument, and all must be among these.
+fn of_crates(name: &str, crates: &[&str]) -> bool {
+    let begins = |path: &str| crates.iter().any(|one| path.starts_with(one));
+    if let Some(path) = name.strip_prefix("_ZN") {
+        return of_rust(name) && begins(path);
+    }
+    // `C`, a disambiguator from `s` to `_`, and the crate's name behind its length.
+    let mut roots = name.strip_prefix("_R").unwrap_or("").split("Cs").skip(1).peekable();
+    roots.peek().is_some() && roots.all(|rest| rest.split_once('_').is_some_and(|(_, path)| begins(path)))
+}
+
 /// Whether a function of this name never returns: Rust's panics, which are all in one module.
 pub(crate) fn diverges(name: &str) -> bool {
-    of_rust(name) && name.contains("4core9panicking")
+    of_crates(name, &["4core9panicking"])
+        || name.starts_with("_R") && of_crates(name, &["4core"]) && name.contains("_4core9panicking")
 }
 
 /// Whether a call of this name continues only in a handler, if at all.
@@ -292,7 +302,7 @@ fn never_returns(name: &str) -> bool {
         "17capacity_overflow",
         "22panic_already_borrowed",
     ];
-    let of_libraries = of_rust(name) && ["4core", "5alloc"].iter().any(|library| name.contains(library));
+    let of_libraries = of_crates(name, &["4core", "5alloc"]);
     NAMES.contains(&name)
         || diverges(name)
         || of_libraries && FAILS.iter().any(|fails| name.contains(fails))
@@ -535,9 +545,17 @@ fn with_pads(
                         Some(Target::Op(to)) if *to == entry || !entries.contains(to) => next.push(*to),
                         // Into bytes that are not decoded.
                         None => out.astray.push(i),
-                        target => {
-                            out.exits.insert(i, Exit::Tail(callee(target)));
-                        }
+                        target => match (callee(target), places) {
+                            // A thunk goes on where a register points, as an indirect jump does.
+                            (Callee::Unknown, None) => out.astray.push(i),
+                            (Callee::Unknown, Some(places)) if !places.is_empty() => {
+                                out.gotos.push(i);
+                                next.extend(places);
+                            }
+                            (callee, _) => {
+                                out.exits.insert(i, Exit::Tail(callee));
+                            }
+                        },
                     }
                 }
             }
@@ -611,8 +629,15 @@ fn with_pads(
                 out.astray.push(i);
                 fall(&mut out, &mut next);
             }
-            FlowControl::Interrupt | FlowControl::Exception => {
+            // A debugger or a handler may go on behind it.
+            FlowControl::Interrupt => fall(&mut out, &mut next),
+            FlowControl::Exception => {
                 out.exits.insert(i, Exit::Stop);
+            }
+            // It writes a line of memory, below its address too, of which the decoder does not tell.
+            FlowControl::Next if op.instruction.mnemonic() == Mnemonic::Clzero => {
+                out.astray.push(i);
+                fall(&mut out, &mut next);
             }
             FlowControl::Next => fall(&mut out, &mut next),
         }

@@ -133,6 +133,13 @@ fn reaches_beyond(instruction: &Instruction, memory: &UsedMemory) -> bool {
         || instruction.has_repne_prefix()
         || bits && instruction.op1_kind() == OpKind::Register
         || size(memory) == 0
+        || around(instruction)
+}
+
+/// Whether an instruction touches what lies on both sides of its address: a tile's rows, by a stride of either sign.
+fn around(instruction: &Instruction) -> bool {
+    use Mnemonic::{Tileloadd, Tileloaddt1, Tilestored};
+    matches!(instruction.mnemonic(), Tileloadd | Tileloaddt1 | Tilestored)
 }
 
 /// The registers that a function preserves: callee-saved ones by its frame, others that it does not write. So must those to which it
@@ -248,6 +255,11 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
         out.taken.extend(values.filter_map(|value| if let Value::Stack(a) = value { Some(a) } else { None }));
         if instruction.mnemonic() == Mnemonic::Lea && instruction.op0_register() != Register::RSP {
             let by = i64::from(instruction.memory_displacement32() as i32);
+            let registers = [
+                (instruction.memory_base(), 1),
+                (instruction.memory_index(), instruction.memory_index_scale()),
+            ];
+            out.taken.extend(counted_from(state, registers, by));
             out.taken.extend(match (state.operand(instruction), state.of(instruction.memory_base())) {
                 (Where::Known(a) | Where::Indexed(a) | Where::Within(a, _), _) => Some(a),
                 // Half a register and a number.
@@ -291,6 +303,8 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
             if let Where::Indexed(a) | Where::Within(a, _) = place {
                 out.taken.insert(a);
             }
+            let registers = [(memory.base(), 1), (memory.index(), memory.scale())];
+            out.taken.extend(counted_from(state, registers, memory.displacement() as i64));
             // An address of the frame, and an index that was made from one.
             if place == Where::Pointer {
                 let by = memory.displacement() as i64;
@@ -318,6 +332,16 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
     out
 }
 
+/// Where an index counts from, if one of two registers holds an address of the frame. An object begins there, whatever is known of the
+/// index.
+fn counted_from(state: &State, registers: [(Register, u32); 2], by: i64) -> Option<Address> {
+    registers.iter().all(|(register, _)| register.is_gpr64()).then_some(())?;
+    registers.into_iter().find_map(|(register, scale)| match state.of(register) {
+        Value::Stack(a) if scale == 1 => Some(a.plus(by)),
+        _ => None,
+    })
+}
+
 /// Whether the linker decides how far a memory operand is from its registers.
 fn by_linker(program: &Program, op: usize) -> bool {
     let instruction = &program.ops[op].instruction;
@@ -335,7 +359,7 @@ fn outside(program: &Program, op: usize, memory: &UsedMemory, state: &State) -> 
     let back = if instruction.is_string_instruction() {
         program.downwards
     } else {
-        reaches_beyond(instruction, memory) && size(memory) != 0
+        reaches_beyond(instruction, memory) && (size(memory) != 0 || around(instruction))
     };
     match state.foreign(memory) {
         Value::Number(range) if range.is_near() && !back => None,

@@ -381,7 +381,11 @@ fn says_nothing(directive: &str, rest: &str) -> bool {
     match directive {
         ".set" | ".equ" | ".equiv" | ".eqv" => rest.split_once(',').is_some_and(|(_, value)| one(value)),
         _ if !directive.starts_with('.') => one(rest.trim_start_matches('=')),
-        _ => NOTHING.contains(&directive) || directive.starts_with(".cfi_"),
+        _ => {
+            NOTHING.contains(&directive)
+            // The unwinder calls a personality.
+            || directive.starts_with(".cfi_") && directive != ".cfi_personality"
+        }
     }
 }
 

@@ -80,6 +80,11 @@ impl Slot {
     pub fn uses(&self) -> impl Iterator<Item = usize> + '_ {
         self.stores.iter().chain(&self.loads).chain(&self.others).copied()
     }
+
+    /// Whether an instruction that names it reads it. What is only written is written for somebody else.
+    fn is_read(&self) -> bool {
+        self.uses().any(|op| !self.overwrites.contains(&op))
+    }
 }
 
 /// The cells of a function's frame.
@@ -146,7 +151,7 @@ pub fn slots(
         }
         slot.class = class(program, frame, slot, group, &mut uses);
     }
-    let objects = Objects::of(frame, &out);
+    let objects = Objects::of(program, frame, &out);
     for slot in &mut out {
         suspects(function, frame, slot, &objects, assumed);
     }
@@ -293,7 +298,7 @@ fn suspects(
     }
     if far.is_subset(&out) {
         // Nothing depends on objects.
-    } else if assumed.contains(&Assumption::Objects) && objects.exclude(frame, slot) {
+    } else if assumed.contains(&Assumption::Objects) && slot.is_read() && objects.exclude(frame, slot) {
         slot.assumes.insert(Assumption::Objects);
     } else {
         out.extend(far);
@@ -310,8 +315,20 @@ struct Objects {
 }
 
 impl Objects {
-    fn of(frame: &Frame, slots: &[Slot]) -> Objects {
-        let walls = slots.iter().filter(|slot| matches!(slot.class, Class::CalleeSave | Class::SavedStack));
+    fn of(program: &Program, frame: &Frame, slots: &[Slot]) -> Objects {
+        let is = |op: &usize, mnemonic| program.ops[*op].instruction.mnemonic() == mnemonic;
+        let walls = slots.iter().filter(|slot| match slot.class {
+            // A record may hold a register's value as well; the stores of one are no `push`.
+            Class::CalleeSave => {
+                slot.stores.is_empty()
+                    && slot.others.iter().all(|op| is(op, Mnemonic::Push) || is(op, Mnemonic::Pop))
+            }
+            // And so may it hold an address of its caller's frame, which does not become the stack pointer.
+            Class::SavedStack => {
+                slot.loads.iter().any(|op| program.ops[*op].instruction.op0_register() == Register::RSP)
+            }
+            _ => false,
+        });
         Objects { begin: frame.taken.clone(), walls: walls.map(|slot| slot.address).collect() }
     }
 
@@ -363,6 +380,7 @@ fn called(
                 let mut reached = |n: usize| {
                     let slot = &slots[n];
                     let end = slot.address.offset + slot.size as i64;
+                    let objects = objects && slot.is_read();
                     if objects && outline.is_some_and(|outline| outline.wild && !outline.lost) {
                         excused.insert(n);
                     }

@@ -39,9 +39,9 @@ use crate::names::counted;
 /// Properties of a rewrite that no check decides: the premises of every verdict.
 pub const UNDECIDED: [&str; 4] = [
     "that no code guesses an address of the stack, reads its own code, or relies on what an earlier call left below the stack pointer",
-    "that no unknown index or pointer overwrites a return address or a register kept for a caller",
+    "that no unknown index or pointer overwrites a return address, or reads or overwrites a register kept for a caller",
     "that code outside the file, callers too, keeps to the System V ABI, that no argument on the stack is read again after a call, and that x87 is empty at calls",
-    "signal handlers, longjmp, debuggers and what the kernel writes",
+    "signal handlers, exceptions that no call throws, longjmp, debuggers and what the kernel writes",
 ];
 
 /// What else is undecided where some slot was only tested.

@@ -277,3 +277,43 @@ fn what_a_handler_reads_stays() {
 fn table_of(all: &[&Tried]) -> String {
     all.iter().map(|one| format!("{one}\n")).collect()
 }
+
+/// Whether some slot of a text moves to a home of this kind.
+fn moves(name: &str, text: &str, bank: Bank) -> bool {
+    let program = Program::new(name, text).expect("a program");
+    matches!(moved(&Analysis::new(program), bank), Ok((1.., _)))
+}
+
+#[test]
+fn what_is_cleared_around_an_address_may_lie_below_it() {
+    // `g` gets the first byte of its caller's object; its own slot is in the same line.
+    let text = |clears: &str| {
+        format!(
+            ".text\n.globl f\n.type f,@function\nf: subq $88,%rsp\nmovq %rdi,%rsi\nmovq %rsp,%rdx\nleaq .Lb(%rip),%r11\njmp g\n\
+             .Lb: addq $88,%rsp\nret\n.type g,@function\ng: movq %rsi,-8(%rsp)\nleaq (%rsi,%rsi),%rcx\nmovq %rdx,%rax\n{clears}\n\
+             movq -8(%rsp),%rax\naddq %rcx,%rax\njmp *%r11\n"
+        )
+    };
+    assert!(moves("nothing", &text("nop"), Bank::Xmm));
+    assert!(!moves("cleared", &text("clzero"), Bank::Xmm));
+}
+
+#[test]
+fn a_personality_is_called_from_outside() {
+    // Named by nothing else than a call, `pers` may use MMX registers where its caller clears them.
+    let text = |directive: &str| {
+        format!(
+            ".text\n.globl f\n.type f,@function\nf: .cfi_startproc\n{directive}\nsubq $8,%rsp\n.cfi_adjust_cfa_offset 8\n\
+             call thrower\naddq $8,%rsp\n.cfi_adjust_cfa_offset -8\nret\n.cfi_endproc\n.type pers,@function\n\
+             pers: movq %rdi,-8(%rsp)\nmovq -8(%rsp),%rax\nret\n.globl g\n.type g,@function\n\
+             g: subq $8,%rsp\ncall pers\naddq $8,%rsp\nret\n"
+        )
+    };
+    let entered = |directive: &str| {
+        let program = Program::new("personality", text(directive).as_str()).expect("a program");
+        let original = Analysis::new(program);
+        moved(&original, Bank::Mm).map(|(_, made)| made.matches("emms").count())
+    };
+    let counts = |directive| entered(directive).unwrap_or(0);
+    assert!(counts(".cfi_personality 0x1b,pers") > counts(""), "it clears before it returns to the unwinder");
+}

@@ -1,3 +1,4 @@
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 typedef unsigned long u64;
@@ -33,6 +34,11 @@ __attribute__((noinline)) u64 apply(u64 (*p)(u64, u64), u64 a, u64 b) { return p
 __attribute__((noinline)) void poke(u64 *p) { *p += 3; }
 __attribute__((noinline)) u64 peek(u64 *p) { return *p; }
 __attribute__((noinline)) u64 peek5(u64 *p) { return p[5]; }
+__attribute__((noinline)) u64 peek_back(u64 *p) { return p[-2]; }
+static void go_on(int number) { (void)number; }
+/* Not a panic of Rust's core, though its name has all the words. */
+u64 note(u64) __asm__("_ZN6my4core9panicking4note17h0123456789abcdefE");
+u64 note(u64 a) { return a * 3; }
 __attribute__((noinline)) u64 peek7(u64 a, u64 b, u64 c, u64 d, u64 e, u64 g, u64 *p) { return *p; }
 /* By the lower 16 bits of an address above its own frame. */
 __attribute__((noinline)) u64 peek16(u64 low) {
@@ -43,6 +49,7 @@ extern u64 f(u64, u64);
 __attribute__((weak)) long double fld(u64, u64);
 __attribute__((weak)) double fd(u64, u64);
 int main(void) {
+    signal(SIGTRAP, go_on);
     for (int i = 0; i < 300; i++) {
         volatile char noise[4096];
         memset((char *)noise, i * 37 + 1, sizeof noise);
