@@ -12,6 +12,7 @@ use std::error::Error;
 
 use getrandom::SysRng;
 use lanework_mayo::{Engine, Params, SecretKey};
+use lanework_mayo_cuda::check::ALONE;
 use lanework_mayo_cuda::{Expand, Gpu, GpuSigners, GpuVerifiers, Multiply, Options, Release, Ring, Tally};
 
 /// An operation's result, once the device is known to have made all of it.
@@ -36,10 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ring: Ring::Whole,
         expand: Expand::Alone,
         multiply: Multiply::Masks,
-        break_even: 0,
-        cpu_share: 0.0,
-        cpu_threads: 1,
-        spot_check: 0,
+        ..ALONE
     };
     let gpu = Gpu::open(0, Engine::best(), options)?;
     let keys: Vec<SecretKey> = (0..count)
