@@ -781,3 +781,32 @@ fn depth(function: &Function) -> HashMap<usize, u32> {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_rusts_own_crates_end_a_path() {
+        for name in [
+            "_ZN4core9panicking5panic17h0123456789abcdefE",
+            "_RNvNtCsabc_4core9panicking5panic",
+            "_RINvNtCs1_4core9panicking13assert_failedhhE",
+        ] {
+            assert!(diverges(name) && never_returns(name), "{name}");
+        }
+        for name in
+            ["_ZN4core6result13unwrap_failed17h0123456789abcdefE", "_RNvNtCs2_4core6result13unwrap_failed"]
+        {
+            assert!(never_returns(name) && !diverges(name), "{name}");
+        }
+        for name in [
+            "_ZN6my4core9panicking4note17h0123456789abcdefE",
+            "_RNvNtCs1_6my4core9panicking4note",
+            "_RINvCs1_2my13unwrap_failedNtNtCs2_4core3fmt5ErrorE",
+            "_ZN4core9panicking5panicE",
+        ] {
+            assert!(!never_returns(name), "{name}");
+        }
+    }
+}
