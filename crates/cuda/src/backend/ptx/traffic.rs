@@ -1,8 +1,10 @@
 //! What a warp's accesses ask of memories: wavefronts of shared memory, sectors of device memory.
 //!
 //! Shared memory has 32 banks of four bytes. A wavefront gives a word of each bank, to all lanes that want it. Accesses of eight bytes
-//! go by half warps, of 16 by quarters. Sources: CUDA C++ Programming Guide, "Shared Memory" of compute capabilities 5.x to 9.x; halves
-//! and quarters are NVIDIA's answer in its forum, assumed for 8.9 and 9.0.
+//! go by half warps, of 16 by quarters; by whole warps and by halves, where lanes want the same in pairs (each lane and its neighbour, or
+//! each and the one after that). Sources: CUDA C++ Programming Guide, "Shared Memory" of compute capabilities 5.x to 9.x; halves, quarters
+//! and pairs are NVIDIA's answer in its forum (thread 77228), assumed for 8.9 and 9.0. An H100's counter agrees for `lower`, whose lanes
+//! all want one address.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -39,7 +41,12 @@ fn of_banks(words: &[u64]) -> u64 {
 
 /// An access of so many bytes of shared memory by each of the lanes.
 pub(super) fn shared(traffic: &mut Traffic, addresses: &Longs, lanes: u32, bytes: u64) {
-    let together = (LANES as u64 * WORD / bytes.max(WORD)) as usize;
+    let in_pairs = |by: usize| {
+        each(lanes).all(|lane| lanes >> (lane ^ by) & 1 == 0 || addresses[lane] == addresses[lane ^ by])
+    };
+    let turns = (bytes.max(WORD) / WORD) as usize;
+    let turns = if turns > 1 && (in_pairs(1) || in_pairs(2)) { turns / 2 } else { turns };
+    let together = LANES / turns;
     let part = u32::MAX >> (LANES - together);
     traffic.shared += 1;
     for first in (0..LANES).step_by(together) {
@@ -118,6 +125,13 @@ mod tests {
         assert_eq!(wavefronts(8, ALL, |lane| 8 * lane), (2, 2));
         assert_eq!(wavefronts(16, ALL, |lane| 16 * lane), (4, 4));
         assert_eq!(wavefronts(16, ALL, |lane| 32 * lane), (8, 4));
+        // Half as many where neighbours, or next neighbours, want the same; all lanes must.
+        assert_eq!(wavefronts(8, ALL, |lane| 8 * (lane / 2)), (1, 1));
+        assert_eq!(wavefronts(16, ALL, |lane| 16 * (lane / 2)), (2, 2));
+        assert_eq!(wavefronts(16, ALL, |lane| 16 * (lane & !2)), (4, 2));
+        assert_eq!(wavefronts(16, ALL, |_| 64), (2, 2));
+        assert_eq!(wavefronts(16, 0x101, |_| 64), (1, 1));
+        assert_eq!(wavefronts(16, ALL, |lane| if lane < 31 { 64 } else { 128 }), (4, 4));
     }
 
     #[test]
