@@ -39,7 +39,7 @@ pub(crate) fn unbounded(
     if jumps.peek().is_none() {
         return Vec::new();
     }
-    let paths = Paths { program, function, frame, before: function.before() };
+    let paths = Paths { back: Back { program, function, before: function.before() }, frame };
     // Where a jump may go elsewhere, not all paths to an index are known.
     let inside = |op: usize, by: &By| match by {
         _ if !function.astray.is_empty() => None,
@@ -47,6 +47,23 @@ pub(crate) fn unbounded(
         By::Distance(load) => paths.distance(op, *load, tables),
     };
     jumps.filter(|(op, by)| inside(*op, by).is_none()).map(|(op, _)| op).collect()
+}
+
+/// The jumps of a function by a distance, where not every path shows that both the distance and what it is added to are of one table.
+pub(crate) fn open(program: &Program, function: &Function, tables: &HashMap<String, Table>) -> Vec<usize> {
+    if function.entries.is_empty() {
+        return Vec::new();
+    }
+    let back = Back { program, function, before: function.before() };
+    let is_open = |op: &usize| match tables::by(program, *op, tables) {
+        Some(By::Distance(load)) => back.table(*op, load, tables).is_none(),
+        _ => false,
+    };
+    let indirect = |op: &usize| {
+        program.ops[*op].instruction.flow_control() == FlowControl::IndirectBranch
+            && function.exits.get(op) != Some(&Exit::Link)
+    };
+    function.body.iter().copied().filter(|op| indirect(op) && is_open(op)).collect()
 }
 
 /// The register of which another is a part, and the number of bits, if it is the lowest part.
@@ -58,55 +75,50 @@ fn part(register: Register) -> Option<(Register, u32)> {
 /// The value before an instruction whose lowest bits should be below a limit, with what is known to be.
 type Wanted = (usize, Register, u32, BTreeSet<(Register, u32)>);
 
-struct Paths<'a> {
+/// A function's paths, backwards.
+struct Back<'a> {
     program: &'a Program,
     function: &'a Function,
-    frame: &'a Frame,
     before: HashMap<usize, Vec<usize>>,
 }
 
-impl Paths<'_> {
-    /// Whether a jump goes to the entry of a table of addresses at its index.
-    fn address(&self, jump: usize, name: &str, tables: &HashMap<String, Table>) -> Option<()> {
-        let names = |op: &usize| tables::named(self.program, *op, tables).is_some_and(|(n, _)| n == name);
-        let load = (0..=jump).rev().take(tables::BACK).find(names)?;
-        let op = &self.program.ops[load];
-        let [reference] = op.references.as_slice() else { return None };
-        let place = reference.place?;
-        let begin = Place { offset: place.offset.wrapping_add_signed(reference.addend), ..place };
-        let exact = reference.absolute && self.program.places.get(name) == Some(&begin);
-        let index = Some(op.instruction.memory_index()).filter(|index| exact && index.is_gpr64())?;
-        self.is_below(load, index, tables[name].entries as u64).then_some(())
-    }
+struct Paths<'a> {
+    back: Back<'a>,
+    frame: &'a Frame,
+}
 
-    /// Whether a jump goes to the sum of a table of distances and the entry at its index.
-    fn distance(&self, jump: usize, load: usize, tables: &HashMap<String, Table>) -> Option<()> {
-        let i = &self.program.ops[load].instruction;
-        let (base, index) = (i.memory_base(), i.memory_index());
-        let plain = i.memory_index_scale() == 4
-            && i.memory_displacement64() == 0
-            && self.program.ops[load].references.is_empty()
-            && base.is_gpr64()
-            && index.is_gpr64();
+impl Back<'_> {
+    /// The table of distances to which a jump adds an entry of it, with the table's place.
+    fn table<'t>(
+        &self,
+        jump: usize,
+        load: usize,
+        tables: &'t HashMap<String, Table>,
+    ) -> Option<(Place, &'t Table)> {
         let target = self.program.ops[jump].instruction.op0_register();
         let is_sum = |op: &usize| {
             let i = &self.program.ops[*op].instruction;
             i.mnemonic() == Mnemonic::Add && i.op0_kind() == OpKind::Register && i.op0_register() == target
         };
-        let sum = (load..jump).rev().find(is_sum).filter(|_| plain)?;
+        let sum = (load..jump).rev().find(is_sum)?;
         let (a, b) = (target, self.program.ops[sum].instruction.op1_register());
+        let i = &self.program.ops[load].instruction;
         let entry = i.op0_register().full_register();
         let other = if a == entry { b } else { a };
-        let begin = self.address_in(load, base)?;
+        if other == entry || ![a, b].contains(&entry) {
+            return None;
+        }
+        let begin = self.address_in(sum, other)?;
         // Both have the same table.
-        if other == entry || ![a, b].contains(&entry) || self.address_in(sum, other) != Some(begin) {
+        let loaded = [i.memory_base(), i.memory_index()];
+        let mut loaded = loaded.into_iter().filter(|register| register.is_gpr64());
+        if !loaded.any(|register| self.address_in(load, register) == Some(begin)) {
             return None;
         }
         let at = |(name, table): &(&String, &Table)| {
             table.distances && self.program.places.get(*name) == Some(&begin)
         };
-        let (_, table) = tables.iter().find(at)?;
-        self.is_below(load, index, table.entries as u64).then_some(())
+        tables.iter().find(at).map(|(_, table)| (begin, table))
     }
 
     /// The place whose address a register holds before an instruction, by one name on all paths.
@@ -114,7 +126,7 @@ impl Paths<'_> {
         let mut info = InstructionInfoFactory::new();
         let (mut seen, mut todo, mut found) = (HashSet::new(), vec![op], None);
         while let Some(op) = todo.pop() {
-            for &from in self.back(op)? {
+            for &from in self.before(op)? {
                 if !seen.insert(from) {
                     continue;
                 }
@@ -158,9 +170,39 @@ impl Paths<'_> {
     }
 
     /// The instructions before another, if nothing else leads to it.
-    fn back(&self, op: usize) -> Option<&Vec<usize>> {
+    fn before(&self, op: usize) -> Option<&Vec<usize>> {
         let enters = op == self.function.entry || self.function.doors.contains(&op);
         self.before.get(&op).filter(|_| !enters)
+    }
+}
+
+impl Paths<'_> {
+    /// Whether a jump goes to the entry of a table of addresses at its index.
+    fn address(&self, jump: usize, name: &str, tables: &HashMap<String, Table>) -> Option<()> {
+        let names =
+            |op: &usize| tables::named(self.back.program, *op, tables).is_some_and(|(n, _)| n == name);
+        let load = (0..=jump).rev().take(tables::BACK).find(names)?;
+        let op = &self.back.program.ops[load];
+        let [reference] = op.references.as_slice() else { return None };
+        let place = reference.place?;
+        let begin = Place { offset: place.offset.wrapping_add_signed(reference.addend), ..place };
+        let exact = reference.absolute && self.back.program.places.get(name) == Some(&begin);
+        let index = Some(op.instruction.memory_index()).filter(|index| exact && index.is_gpr64())?;
+        self.is_below(load, index, tables[name].entries as u64).then_some(())
+    }
+
+    /// Whether a jump goes to the sum of a table of distances and the entry at its index.
+    fn distance(&self, jump: usize, load: usize, tables: &HashMap<String, Table>) -> Option<()> {
+        let i = &self.back.program.ops[load].instruction;
+        let (base, index) = (i.memory_base(), i.memory_index());
+        let plain = i.memory_index_scale() == 4
+            && i.memory_displacement64() == 0
+            && self.back.program.ops[load].references.is_empty()
+            && base.is_gpr64()
+            && index.is_gpr64();
+        let (begin, table) = self.back.table(jump, load, tables).filter(|_| plain)?;
+        let of_table = self.back.address_in(load, base) == Some(begin);
+        (of_table && self.is_below(load, index, table.entries as u64)).then_some(())
     }
 
     /// Whether a register is below a limit before an instruction, as an unsigned number.
@@ -179,13 +221,13 @@ impl Paths<'_> {
             if state.of(register).is_below(limit) || of(bits) {
                 continue;
             }
-            let Some(before) = self.back(op).filter(|_| seen.len() < MOST) else { return false };
+            let Some(before) = self.back.before(op).filter(|_| seen.len() < MOST) else { return false };
             for &from in before {
-                let i = &self.program.ops[from].instruction;
+                let i = &self.back.program.ops[from].instruction;
                 let mut known = known.clone();
                 known.extend(self.compared(from, op, limit, &mut info));
                 let of = |most: u32| known.iter().any(|&(r, bits)| r == register && bits >= most);
-                if self.function.calls.contains_key(&from) {
+                if self.back.function.calls.contains_key(&from) {
                     return false;
                 }
                 let (register, bits) = match changes(&mut info, i, register) {
@@ -211,19 +253,19 @@ impl Paths<'_> {
         limit: u64,
         info: &mut InstructionInfoFactory,
     ) -> Option<(Register, u32)> {
-        let i = &self.program.ops[branch].instruction;
-        if !i.is_jcc_short_or_near() || self.program.ops[branch].target == Some(Target::Op(branch + 1)) {
+        let i = &self.back.program.ops[branch].instruction;
+        if !i.is_jcc_short_or_near() || self.back.program.ops[branch].target == Some(Target::Op(branch + 1)) {
             return None;
         }
         let code = if next == branch + 1 { negated(i.condition_code()) } else { i.condition_code() };
         let mut at = branch;
         let mut between: Vec<&Instruction> = Vec::new();
         for _ in 0..NEAR {
-            let [before] = self.back(at)?.as_slice() else { return None };
+            let [before] = self.back.before(at)?.as_slice() else { return None };
             at = *before;
-            let i = &self.program.ops[at].instruction;
+            let i = &self.back.program.ops[at].instruction;
             if i.mnemonic() != Mnemonic::Cmp {
-                if i.rflags_modified() != RflagsBits::NONE || self.function.calls.contains_key(&at) {
+                if i.rflags_modified() != RflagsBits::NONE || self.back.function.calls.contains_key(&at) {
                     return None;
                 }
                 between.push(i);

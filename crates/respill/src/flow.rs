@@ -13,6 +13,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{DfsPostOrder, Walker};
 
 use crate::assembler::Place;
+use crate::bounds;
 use crate::frame::{CALLEE_SAVED, writes};
 use crate::places::{by_name, closed, taken, taken_but};
 use crate::program::{Gap, Op, Program, Target, is_near_branch};
@@ -93,6 +94,11 @@ pub struct Function {
     pub(crate) entries: BTreeSet<usize>,
     /// Places inside whose address is taken: code outside may enter there, too, if the stack pointer is that of the entry.
     pub(crate) doors: BTreeSet<usize>,
+    /// Jumps by an entry of a table of distances that not every path shows to be of a table. With the stack pointer of the entry
+    /// they may go elsewhere.
+    pub(crate) open: Vec<usize>,
+    /// Whether a pointer may lead to bytes of the file that are not decoded.
+    pub(crate) dark: bool,
     /// The number of loops around each instruction.
     pub depth: HashMap<usize, u32>,
 }
@@ -208,6 +214,8 @@ fn linked_by(
     for function in &mut out {
         let Function { entry, body, doors, .. } = function;
         doors.extend(body.iter().filter(|op| *op != entry && inside.contains(op)));
+        function.dark = taken.dark;
+        function.open = bounds::open(program, function, &tables);
     }
     out
 }
@@ -490,6 +498,8 @@ fn with_pads(
         loaded: BTreeMap::new(),
         entries: BTreeSet::new(),
         doors: BTreeSet::new(),
+        open: Vec::new(),
+        dark: false,
         pads: pads.clone(),
         depth: HashMap::new(),
     };

@@ -87,8 +87,14 @@ pub(crate) fn framed(
                     functions[n].astray.push(op);
                 }
             }
-            let leaves: Vec<usize> =
-                functions[n].gotos.iter().copied().filter(|op| may_leave(&frame, *op)).collect();
+            // As may one by a distance that no table need hold: to a place inside, too, or to bytes that are not decoded.
+            let open = functions[n].open.iter().copied().filter(|op| may_leave(&frame, *op));
+            let open: Vec<usize> = open.collect();
+            if functions[n].dark || !functions[n].doors.is_empty() {
+                functions[n].astray.extend(&open);
+            }
+            let gotos = functions[n].gotos.iter().copied().filter(|op| may_leave(&frame, *op));
+            let leaves: Vec<usize> = gotos.chain(open).collect();
             if leaves.iter().any(|op| !functions[n].exits.contains_key(op)) {
                 functions[n].exits.extend(leaves.into_iter().map(|op| (op, Exit::Tail(Callee::Unknown))));
                 frame = frame::frame(program, &functions[n], &outlines);

@@ -100,14 +100,13 @@ fn only_jumps(
         if (through || !loads.is_empty() && named.contains(&op)) && !function.entries.contains(&op) {
             return false;
         }
-        // A callee may read the table for another jump of this function.
+        // A callee may read the table for another jump of this function, as may one to which it jumps for a jump of its own.
         let callee = match (function.calls.get(&op), function.exits.get(&op)) {
-            (Some(call), _) => Some(&call.callee),
+            (Some(call), _) if !function.astray.is_empty() => Some(&call.callee),
             (_, Some(Exit::Tail(callee))) => Some(callee),
             _ => None,
         };
         if let Some(Callee::Local(entry)) = callee
-            && !function.astray.is_empty()
             && (put || held & wants(program, functions, *entry, DEPTH, wanted) != 0)
         {
             return false;
@@ -118,7 +117,8 @@ fn only_jumps(
                 reads(used.access()) && (holds(used.register()) || put && !used.register().is_gpr())
             })
             || put && !loads.is_empty();
-        let returned = function.calls.get(&op).map_or(0, |call| lost(program, functions, &call.callee));
+        let returned =
+            function.calls.get(&op).map_or(0, |call| lost(program, functions, &call.callee, DEPTH));
         let elsewhere = stores || used.iter().any(|used| writes(used.access()) && !used.register().is_gpr());
         if made && instruction.op0_kind() == OpKind::Register && instruction.op0_register() == Register::RSP {
             return false;
@@ -196,24 +196,49 @@ fn bit(register: Register) -> u16 {
     place.map_or(0, |place| 1 << place)
 }
 
-/// The registers in which a call leaves nothing of its caller's: those that the ABI does not keep. A function of this file that calls
-/// nothing may leave them unchanged, and compilers rely on that.
-fn lost(program: &Program, functions: &[Function], callee: &Callee) -> u16 {
+/// The registers in which a call leaves nothing of its caller's. Code outside leaves nothing in those that the ABI does not keep. A
+/// function of this file may leave them unchanged on some path, and compilers rely on that.
+fn lost(program: &Program, functions: &[Function], callee: &Callee, depth: usize) -> u16 {
     let volatile = GENERAL.into_iter().filter(|register| !CALLEE_SAVED.contains(register));
     let all = volatile.map(bit).fold(0, core::ops::BitOr::bitor);
     let Callee::Local(entry) = callee else { return all };
-    let Ok(found) = functions.binary_search_by_key(entry, |function| function.entry) else { return 0 };
-    if functions[found].callees().next().is_some() {
-        return all;
-    }
+    let found = functions.binary_search_by_key(entry, |function| function.entry);
+    let Some(function) = found.ok().map(|n| &functions[n]).filter(|f| depth > 0 && f.astray.is_empty())
+    else {
+        return 0;
+    };
     let mut info = InstructionInfoFactory::new();
-    let mut out = 0;
-    for &op in &functions[found].body {
-        let used = info.info(&program.ops[op].instruction).used_registers();
-        out |=
-            used.iter().filter(|used| writes(used.access())).fold(0, |all, used| all | bit(used.register()));
+    let mut out = all;
+    // What was written on every path to an instruction.
+    let mut before: HashMap<usize, u16> = HashMap::from([(function.entry, 0)]);
+    let mut todo = vec![function.entry];
+    while let Some(op) = todo.pop() {
+        let instruction = &program.ops[op].instruction;
+        let mut written = before[&op];
+        for used in info.info(instruction).used_registers() {
+            let whole = used.access() == OpAccess::Write && used.register().size() >= 4;
+            if whole && instruction.mnemonic() != Mnemonic::Pop && !may_keep(instruction) {
+                written |= bit(used.register());
+            }
+        }
+        if let Some(call) = function.calls.get(&op) {
+            written |= lost(program, functions, &call.callee, depth - 1);
+        }
+        match function.exits.get(&op) {
+            None | Some(Exit::Stop) => (),
+            Some(Exit::Return | Exit::Link) => out &= written,
+            Some(Exit::Tail(callee)) => out &= written | lost(program, functions, callee, depth - 1),
+        }
+        for &next in &function.next[&op] {
+            let known = before.get(&next).copied();
+            let both = known.unwrap_or(!0) & written;
+            if known != Some(both) {
+                before.insert(next, both);
+                todo.push(next);
+            }
+        }
     }
-    out & all
+    out
 }
 
 pub(crate) fn taken_but(program: &Program, closed: &BTreeSet<usize>) -> Taken {
@@ -429,7 +454,7 @@ mod tests {
     fn closes(code: &str) -> bool {
         let text = format!(
             ".globl f, h\nf:\tleaq .Lt(%rip), %rbx\n movslq (%rbx,%rax,4), %rax\n addq %rbx, %rax\n jmp *%rax\n.La:\t{code}\n ret\n\
-             h:\tret\n.section .rodata\n.Lt: .long .La-.Lt\n"
+             h:\tret\n.globl j\nj:\ttestl %ecx, %ecx\n je .Lj\n xorl %r8d, %r8d\n.Lj:\txorl %r9d, %r9d\n popq %r10\n jmp h\n.section .rodata\n.Lt: .long .La-.Lt\n"
         );
         let program = Program::new("f.s", &text).expect("a program");
         let functions = flow::functions(&program, &unwinding::landing(&program), &BTreeSet::new());
@@ -462,6 +487,9 @@ mod tests {
             // Calls keep it: by the ABI, or because the callee leaves the register alone.
             ("call elsewhere\n movl (%rbx), %ecx", false),
             ("movq %rbx, %r8\n call h\n movl (%r8), %ecx", false),
+            ("movq %rbx, %r8\n call j\n movl (%r8), %ecx", false),
+            ("movq %rbx, %r10\n call j\n movl (%r10), %ecx", false),
+            ("movq %rbx, %r9\n call j\n movl (%r9), %ecx", true),
             // Its address in data, where any function finds it.
             ("ret\n.data\n .quad .Lt\n.text\n nop", false),
         ] {
