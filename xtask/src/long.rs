@@ -39,8 +39,6 @@ pub(crate) struct Options {
 
 /// The commit that brought `.ci/long`. Steps that have never run are due [`OLDEST`] commits after it.
 const SINCE: &str = "c7dc9be65b9291ac810ea5c6bb1a2289bb206a41";
-/// Steps that came later, with the commit that brought each: due as long after it.
-const LATER: [(&str, &str); 1] = [("ptx", "227194594271e46a288c20852cb53de963335eda")];
 /// Studies that say nothing without a CUDA device: one that has never run in full is reported as a skipped step.
 const NEED_A_DEVICE: [&str; 1] = ["mayo-gpu"];
 
@@ -271,10 +269,7 @@ fn state(step: &Step, log: &Log, records: &[Full], age: &dyn Fn(&str) -> Age) ->
         (None, None) if study(step).is_some_and(|study| NEED_A_DEVICE.contains(&study)) => {
             return State::Skipped("it needs a CUDA device, and has never run on one".to_owned());
         }
-        (None, None) => {
-            let later = LATER.iter().find(|(name, _)| *name == step.name);
-            return never(age(later.map_or(SINCE, |(_, commit)| commit)));
-        }
+        (None, None) => return never(age(SINCE)),
         (Some(run), Some((commit, date))) if run.date.as_str() < date => (commit, date),
         (None, Some(newest)) => newest,
         (Some(run), _) if run.exit != 0 => {
@@ -389,16 +384,6 @@ mod tests {
         let is_skipped = |state| matches!(state, State::Skipped(why) if why.contains("never"));
         assert!(is_skipped(with(&Log::new(), &[record("magma-lanes", 11)])));
         assert!(is_skipped(state(&super::tests::step(), &red, &[record("miri", 11)], THERE)));
-    }
-
-    #[test]
-    fn a_step_that_came_later_is_due_later() {
-        let ages: &dyn Fn(&str) -> Age = &|of| Age::Commits(if of == SINCE { OLDEST + 1 } else { 10 });
-        for (name, _) in LATER {
-            let step = Step { name: name.to_owned(), ..step() };
-            assert!(matches!(state(&step, &Log::new(), &[], ages), State::Skipped(_)));
-        }
-        assert!(is_red(&state(&step(), &Log::new(), &[], ages), "never"));
     }
 
     #[test]
