@@ -361,7 +361,7 @@ fn keeps_to_abi(unit: &Unit, outlines: &Outlines) -> bool {
         && outline.demands.is_empty()
         && outline.leaves.is_empty()
         && outline.reach.is_empty()
-        && !(outline.wild || outline.lost || outline.below)
+        && !(outline.wild || outline.below)
 }
 
 /// Suspects the exits of functions whose frame a caller reads afterwards, itself or through another callee: a cell below the caller's

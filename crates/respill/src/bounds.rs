@@ -50,9 +50,13 @@ pub(crate) fn unbounded(
 }
 
 /// The jumps of a function by a distance, where not every path shows that both the distance and what it is added to are of one table.
-pub(crate) fn open(program: &Program, function: &Function, tables: &HashMap<String, Table>) -> Vec<usize> {
+pub(crate) fn open(
+    program: &Program,
+    function: &Function,
+    tables: &HashMap<String, Table>,
+) -> BTreeSet<usize> {
     if function.entries.is_empty() {
-        return Vec::new();
+        return BTreeSet::new();
     }
     let back = Back { program, function, before: function.before() };
     let is_open = |op: &usize| match tables::by(program, *op, tables) {

@@ -84,7 +84,7 @@ pub struct Function {
     pub astray: Vec<usize>,
     /// Where handlers and cleanups of the unwinder begin, to which every call may go.
     pub pads: BTreeSet<usize>,
-    /// Indirect jumps that go to some place inside whose address is taken.
+    /// Indirect jumps that go to some place inside whose address is taken, or by a table of distances that not every path shows.
     pub gotos: Vec<usize>,
     /// Where calls by a jump put the return address.
     pub(crate) way: Option<Way>,
@@ -94,11 +94,6 @@ pub struct Function {
     pub(crate) entries: BTreeSet<usize>,
     /// Places inside whose address is taken: code outside may enter there, too, if the stack pointer is that of the entry.
     pub(crate) doors: BTreeSet<usize>,
-    /// Jumps by an entry of a table of distances that not every path shows to be of a table. With the stack pointer of the entry
-    /// they may go elsewhere.
-    pub(crate) open: Vec<usize>,
-    /// Whether a pointer may lead to bytes of the file that are not decoded.
-    pub(crate) dark: bool,
     /// The number of loops around each instruction.
     pub depth: HashMap<usize, u32>,
 }
@@ -144,9 +139,17 @@ pub(crate) fn functions(
         // Code that gets there in another way has left no return address.
         let callees = out.iter().flat_map(|f| f.callees().map(move |(op, callee)| (f, op, callee)));
         let otherwise = callees.filter(|(f, op, _)| f.calls.get(op).is_none_or(|call| !call.link));
-        let mixed: BTreeSet<usize> = otherwise
+        let mut mixed: BTreeSet<usize> = otherwise
             .filter_map(|(.., callee)| if let Callee::Local(to) = callee { Some(*to) } else { None })
             .collect();
+        // As has code that runs on into it. And a callee goes back by the address alone.
+        let ends = |exit: &Exit| matches!(exit, Exit::Link | Exit::Stop);
+        for (function, to) in out.iter().flat_map(|f| links.values().map(move |link| (f, link.to))) {
+            let runs_on = function.entry != to && function.body.binary_search(&to).is_ok();
+            if runs_on || function.entry == to && !function.exits.values().all(ends) {
+                mixed.insert(to);
+            }
+        }
         let before = links.len();
         links.retain(|_, link| !mixed.contains(&link.to));
         if links.len() == before {
@@ -190,14 +193,21 @@ fn linked_by(
         // One of several is enough to be another's.
         owners.insert(op, entry);
     });
-    // A jump through a pointer may go to bytes that are not decoded, if their address is taken.
     let complete = |found: Function| {
-        if found.astray.is_empty() || taken.dark {
+        // Another path to such a place may bring another table.
+        let entered = !found.entries.is_empty() && found.body.iter().any(|op| inside.contains(op));
+        if found.astray.is_empty() && !entered {
             return found;
         }
         let mine = |op: &usize| owners.get(op).is_none_or(|owner| *owner == found.entry);
         let places = inside.iter().copied().filter(mine).collect();
-        function(program, found.entry, &known, linked.get(&found.entry).copied(), Some(&places))
+        let linked = linked.get(&found.entry).copied();
+        let mut out = function(program, found.entry, &known, linked, Some((&places, &inside)));
+        // A jump through a pointer may go to bytes that are not decoded, if their address is taken.
+        if taken.dark {
+            out.astray.extend(found.astray.iter().chain(&out.gotos));
+        }
+        out
     };
     out = out.into_iter().map(complete).collect();
     // A place that no function reaches is called by its address.
@@ -214,8 +224,6 @@ fn linked_by(
     for function in &mut out {
         let Function { entry, body, doors, .. } = function;
         doors.extend(body.iter().filter(|op| *op != entry && inside.contains(op)));
-        function.dark = taken.dark;
-        function.open = bounds::open(program, function, &tables);
     }
     out
 }
@@ -259,7 +267,8 @@ fn of_rust(name: &str) -> bool {
     let hashed = |hash: &str| {
         hash.strip_prefix("17h").is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
     };
-    name.starts_with("_R") || name.starts_with("_ZN") && hash.is_some_and(hashed)
+    let newer = || name.starts_with("_R") && rustc_demangle::try_demangle(name).is_ok();
+    newer() || name.starts_with("_ZN") && hash.is_some_and(hashed)
 }
 
 /// Whether Rust made this name for something in one of these crates. The older form begins with the crate. The newer one names
@@ -278,6 +287,12 @@ fn of_crates(name: &str, crates: &[&str]) -> bool {
 pub(crate) fn diverges(name: &str) -> bool {
     of_crates(name, &["4core9panicking"])
         || name.starts_with("_R") && of_crates(name, &["4core"]) && name.contains("_4core9panicking")
+}
+
+/// Whether this is a function of C++'s library in `std` whose own name begins like one that throws.
+fn thrower(name: &str) -> bool {
+    let own = name.strip_prefix("_ZSt").map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+    own.is_some_and(|own| own.starts_with("__throw_"))
 }
 
 /// Whether a call of this name continues only in a handler, if at all.
@@ -314,7 +329,7 @@ fn never_returns(name: &str) -> bool {
     NAMES.contains(&name)
         || diverges(name)
         || of_libraries && FAILS.iter().any(|fails| name.contains(fails))
-        || name.starts_with("_ZSt") && name.contains("__throw_")
+        || thrower(name)
 }
 
 /// Whether a function of this name is one of C's library or of a compiler's, has few arguments and returns no float.
@@ -450,24 +465,29 @@ fn links(program: &Program) -> BTreeMap<usize, Link> {
     out
 }
 
-/// A function. `places` are those inside to which a jump through a pointer may go, if they are known.
+/// A function. `places` are those to which a jump through a pointer may go, and all whose address is taken, if they are known.
 fn function(
     program: &Program,
     entry: usize,
     known: &Known<'_>,
     linked: Option<Way>,
-    places: Option<&BTreeSet<usize>>,
+    places: Option<(&BTreeSet<usize>, &BTreeSet<usize>)>,
 ) -> Function {
     // Handlers may hold further calls and, in a cold half, a table of their own.
-    let mut pads = BTreeSet::new();
+    let (mut pads, mut open) = (BTreeSet::new(), BTreeSet::new());
     loop {
-        let out = with_pads(program, entry, known, linked, places, &pads);
+        let mut out = with_pads(program, entry, known, linked, places.map(|(mine, _)| mine), &pads, &open);
+        if let Some((_, all)) = places {
+            out.doors = out.body.iter().copied().filter(|op| *op != entry && all.contains(op)).collect();
+        }
         let tables = out.body.iter().filter_map(|op| known.landing.get(op)).flatten();
         let more: BTreeSet<usize> = tables.flatten().copied().collect();
-        if more == pads {
+        let opened = bounds::open(program, &out, known.tables);
+        if more == pads && opened.is_subset(&open) {
             return out;
         }
         pads.extend(more);
+        open.extend(opened);
     }
 }
 
@@ -478,6 +498,7 @@ fn with_pads(
     linked: Option<Way>,
     places: Option<&BTreeSet<usize>>,
     pads: &BTreeSet<usize>,
+    open: &BTreeSet<usize>,
 ) -> Function {
     let Known { entries, links, tables, names: ref defined, .. } = *known;
     let names = program.names.get(&entry);
@@ -498,8 +519,6 @@ fn with_pads(
         loaded: BTreeMap::new(),
         entries: BTreeSet::new(),
         doors: BTreeSet::new(),
-        open: Vec::new(),
-        dark: false,
         pads: pads.clone(),
         depth: HashMap::new(),
     };
@@ -510,6 +529,17 @@ fn with_pads(
             Callee::External(name.clone())
         }
         _ => Callee::Unknown,
+    };
+    // Where a pointer leads: to the places inside, or to other code if there is none.
+    let by_pointer = |i: usize, out: &mut Function, next: &mut Vec<usize>| match places {
+        None => out.astray.push(i),
+        Some(places) if places.is_empty() => {
+            out.exits.insert(i, Exit::Tail(Callee::Unknown));
+        }
+        Some(places) => {
+            out.gotos.push(i);
+            next.extend(places);
+        }
     };
     let mut seen = BTreeSet::from([entry]);
     let mut todo = vec![entry];
@@ -555,14 +585,10 @@ fn with_pads(
                         Some(Target::Op(to)) if *to == entry || !entries.contains(to) => next.push(*to),
                         // Into bytes that are not decoded.
                         None => out.astray.push(i),
-                        target => match (callee(target), places) {
+                        target => match callee(target) {
                             // A thunk goes on where a register points, as an indirect jump does.
-                            (Callee::Unknown, None) => out.astray.push(i),
-                            (Callee::Unknown, Some(places)) if !places.is_empty() => {
-                                out.gotos.push(i);
-                                next.extend(places);
-                            }
-                            (callee, _) => {
+                            Callee::Unknown => by_pointer(i, &mut out, &mut next),
+                            callee => {
                                 out.exits.insert(i, Exit::Tail(callee));
                             }
                         },
@@ -573,9 +599,12 @@ fn with_pads(
                 fall(&mut out, &mut next);
                 match &op.target {
                     Some(Target::Op(to)) if *to == entry || !entries.contains(to) => next.push(*to),
-                    Some(target) => {
-                        out.exits.insert(i, Exit::Tail(callee(&Some(target.clone()))));
-                    }
+                    target @ Some(_) => match callee(target) {
+                        Callee::Unknown => by_pointer(i, &mut out, &mut next),
+                        callee => {
+                            out.exits.insert(i, Exit::Tail(callee));
+                        }
+                    },
                     None => out.astray.push(i),
                 }
             }
@@ -600,22 +629,21 @@ fn with_pads(
                         Some(By::Distance(load)) => {
                             out.entries.insert(load);
                             switches.push(i);
+                            if open.contains(&i) {
+                                match places {
+                                    None => out.astray.push(i),
+                                    Some(places) => {
+                                        out.gotos.push(i);
+                                        next.extend(places);
+                                    }
+                                }
+                            }
                         }
                         None => match &op.target {
                             Some(target) if program.said(i).contains("@GOTPCREL") => {
                                 out.exits.insert(i, Exit::Tail(callee(&Some(target.clone()))));
                             }
-                            // It goes to places whose addresses are taken. Where there is none inside, it leaves the function.
-                            _ => match places {
-                                None => out.astray.push(i),
-                                Some(places) if places.is_empty() => {
-                                    out.exits.insert(i, Exit::Tail(Callee::Unknown));
-                                }
-                                Some(places) => {
-                                    out.gotos.push(i);
-                                    next.extend(places);
-                                }
-                            },
+                            _ => by_pointer(i, &mut out, &mut next),
                         },
                     }
                 }
@@ -742,8 +770,10 @@ fn by_distance(
     let mine = seen.iter().filter_map(|&op| tables::named(program, op, tables));
     let targets: BTreeSet<usize> =
         mine.filter(|(_, table)| table.distances).flat_map(|(_, table)| &table.targets).copied().collect();
-    for &i in switches {
-        out.next.insert(i, targets.iter().copied().collect());
+    for i in switches {
+        let next = out.next.entry(*i).or_default();
+        let more: Vec<usize> = targets.iter().copied().filter(|to| !next.contains(to)).collect();
+        next.extend(more);
     }
     targets.into_iter().filter(|&to| seen.insert(to)).collect()
 }
@@ -810,7 +840,10 @@ mod tests {
         {
             assert!(never_returns(name) && !diverges(name), "{name}");
         }
+        assert!(never_returns("_ZSt20__throw_length_errorPKc"));
+        assert!(of_rust("_RNvC6_123foo3bar") && !of_rust("_Ratio") && !of_rust("_RNG"));
         for name in [
+            "_ZSt4sortIPl14on__throw_lastEvT_S2_T0_",
             "_ZN6my4core9panicking4note17h0123456789abcdefE",
             "_RNvNtCs1_6my4core9panicking4note",
             "_RINvCs1_2my13unwrap_failedNtNtCs2_4core3fmt5ErrorE",

@@ -13,7 +13,9 @@ use petgraph::graph::DiGraph;
 
 use crate::assumption::Assumption;
 use crate::flow::{Call, Callee, Exit, Function};
-use crate::frame::{self, Address, CALLEE_SAVED, Frame, GENERAL, Outline, Outlines, Value, Where, Writes};
+use crate::frame::{
+    self, Address, CALLEE_SAVED, Frame, GENERAL, Outline, Outlines, Outside, Value, Where, Writes,
+};
 use crate::program::Program;
 use crate::slots::{self, Slot};
 
@@ -87,14 +89,8 @@ pub(crate) fn framed(
                     functions[n].astray.push(op);
                 }
             }
-            // As may one by a distance that no table need hold: to a place inside, too, or to bytes that are not decoded.
-            let open = functions[n].open.iter().copied().filter(|op| may_leave(&frame, *op));
-            let open: Vec<usize> = open.collect();
-            if functions[n].dark || !functions[n].doors.is_empty() {
-                functions[n].astray.extend(&open);
-            }
-            let gotos = functions[n].gotos.iter().copied().filter(|op| may_leave(&frame, *op));
-            let leaves: Vec<usize> = gotos.chain(open).collect();
+            let leaves: Vec<usize> =
+                functions[n].gotos.iter().copied().filter(|op| may_leave(&frame, *op)).collect();
             if leaves.iter().any(|op| !functions[n].exits.contains_key(op)) {
                 functions[n].exits.extend(leaves.into_iter().map(|op| (op, Exit::Tail(Callee::Unknown))));
                 frame = frame::frame(program, &functions[n], &outlines);
@@ -119,7 +115,7 @@ pub(crate) fn framed(
                     let grown = grown.entry(n).or_default();
                     *grown += 1;
                     if *grown > PATIENCE {
-                        (now.wild, now.lost, now.below) = (true, true, true);
+                        (now.wild, now.below) = (true, true);
                         now.reach.clear();
                         now.writes = Writes { anywhere: true, ..Writes::default() };
                     }
@@ -184,12 +180,10 @@ fn outline(
         reach: BTreeSet::new(),
         stores: BTreeSet::new(),
         wild: lost || frame.gives,
-        lost,
+        follows: !frame.outside.is_empty(),
+        down: lost || frame.outside.iter().any(|(_, outside)| !matches!(outside, Outside::Above(_, 0..))),
         below: lost || slots::reads_below(function, frame, outlines, slots),
     };
-    // The end of an object among its arguments on the stack is unknown.
-    let handed = frame.taken.iter().any(|a| a.base == 0 && a.offset >= 8);
-    out.lost |= handed && (frame.gives || !frame.leaves.is_empty());
     for access in frame.accesses.iter().filter(|access| access.writes) {
         if let Where::Known(Address { base: 0, offset }) = access.place
             && offset + access.size as i64 > 8
@@ -201,9 +195,8 @@ fn outline(
         let (a, end) = match access.place {
             Where::Known(a) => (a, a.offset + access.size as i64),
             Where::Within(a, span) => (a, a.offset.saturating_add(span + access.size as i64)),
-            place => {
+            _ => {
                 out.wild = true;
-                out.lost |= handed || matches!(place, Where::Indexed(a) if a.base == 0 && a.offset >= 8);
                 continue;
             }
         };
@@ -216,7 +209,6 @@ fn outline(
         let made = frame.aligned.get(&a.base).map_or(0, |made| made.offset);
         if a.base != 0 && (end + made > 0 || !matches!(access.place, Where::Known(_))) {
             out.wild |= end + made > 0;
-            out.lost |= end + made > 0;
         } else if a.base == 0 && (end > 0 || matches!(access.place, Where::Within(..)) && access.reads) {
             out.reach.insert((a.offset, end));
         }
@@ -225,7 +217,7 @@ fn outline(
         if slot.address.base == 0 {
             out.reach.insert((slot.address.offset, slot.address.offset + slot.size as i64));
         } else {
-            (out.wild, out.lost) = (true, true);
+            out.wild = true;
         }
     }
     for (op, call) in &function.calls {
@@ -236,7 +228,6 @@ fn outline(
             (Some(callee), Some(Value::Stack(Address { base: 0, offset }))) => {
                 let top = offset - if call.link { 0 } else { 8 };
                 out.wild |= callee.wild;
-                out.lost |= callee.lost;
                 out.below |= callee.below;
                 out.reach.extend(callee.reach.iter().map(|&(from, to)| (top + from, top + to)));
                 let stores = callee
@@ -247,10 +238,9 @@ fn outline(
             }
             (Some(callee), Some(Value::Stack(a))) => {
                 out.wild |= callee.wild || !callee.reach.is_empty() || !frame.is_fixed(a.base);
-                out.lost |= callee.lost || !callee.reach.is_empty();
                 out.below |= callee.below;
             }
-            _ => (out.wild, out.lost, out.below) = (true, true, true),
+            _ => (out.wild, out.below) = (true, true),
         }
     }
     for (op, callee) in function.callees() {
@@ -258,6 +248,13 @@ fn outline(
         match callee {
             Callee::Local(entry) if let Some(callee) = outlines.get(entry) => {
                 out.writes.call(&callee.writes, state);
+                // What it hands on may lie below what it was given.
+                let lower = |register: &Register| {
+                    let value = state.of(*register);
+                    !value.of_stack() && !value.is_elsewhere() && value.near().is_none_or(|(_, by)| by < 0)
+                };
+                out.follows |= callee.follows;
+                out.down |= callee.down || callee.follows && GENERAL.iter().any(lower);
             }
             _ => out.writes.anywhere = true,
         }
@@ -280,22 +277,21 @@ fn outline(
             Exit::Tail(Callee::Local(entry)) => match outlines.get(entry) {
                 Some(callee) => {
                     out.wild |= callee.wild;
-                    out.lost |= callee.lost;
                     out.below |= callee.below;
                     out.reach.extend(&callee.reach);
                     out.stores.extend(&callee.stores);
                 }
-                None => (out.wild, out.lost, out.below) = (true, true, true),
+                None => (out.wild, out.below) = (true, true),
             },
             // Its arguments on the stack are this function's.
-            Exit::Tail(_) => (out.wild, out.lost) = (true, true),
+            Exit::Tail(_) => out.wild = true,
             _ => (),
         }
     }
     out.bound_stores();
     // Too many to track.
     if out.reach.len() > 256 {
-        (out.wild, out.lost, out.below) = (true, true, true);
+        (out.wild, out.below) = (true, true);
         out.reach.clear();
     }
     out

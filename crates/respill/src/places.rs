@@ -3,14 +3,16 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use iced_x86::{FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+use iced_x86::{
+    FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedMemory, UsedRegister,
+};
 
 use crate::assembler::{Place, Reference};
 use crate::flow::{Callee, Exit, Function};
 use crate::frame::{CALLEE_SAVED, GENERAL, may_keep, reads, writes};
 use crate::program::{Op, Program, Target};
 use crate::registers;
-use crate::tables::{self, Table};
+use crate::tables::{self, By, Table};
 use crate::text::Kind;
 
 /// Places whose address the text takes.
@@ -62,7 +64,7 @@ pub(crate) fn closed(
             })
         };
         let closes = |wanted: &mut _| {
-            named.iter().all(owned) && only_jumps(program, functions, function, &named, wanted)
+            named.iter().all(owned) && only_jumps(program, functions, function, &named, tables, wanted)
         };
         if !named.is_empty() && !closes(&mut wanted) {
             leaking.extend(&named);
@@ -84,8 +86,10 @@ fn only_jumps(
     functions: &[Function],
     function: &Function,
     named: &BTreeSet<usize>,
+    tables: &HashMap<String, Table>,
     wanted: &mut HashMap<(usize, usize), u16>,
 ) -> bool {
+    let in_frame = frame_registers(program, function);
     let mut info = InstructionInfoFactory::new();
     let mut put = false;
     let mut before: HashMap<usize, u16> = HashMap::from([(function.entry, 0)]);
@@ -98,6 +102,14 @@ fn only_jumps(
         let loads: Vec<_> = facts.used_memory().iter().filter(|memory| reads(memory.access())).collect();
         let through = loads.iter().any(|memory| holds(memory.base()) || holds(memory.index()));
         if (through || !loads.is_empty() && named.contains(&op)) && !function.entries.contains(&op) {
+            return false;
+        }
+        // What was read there once may be the target of another jump.
+        let goes =
+            matches!(instruction.flow_control(), FlowControl::IndirectBranch | FlowControl::IndirectCall);
+        let own = goes
+            && matches!(tables::by(program, op, tables), Some(By::Distance(load)) if function.entries.contains(&load));
+        if goes && !own && (put && !loads.is_empty() || holds(instruction.op0_register())) {
             return false;
         }
         // A callee may read the table for another jump of this function, as may one to which it jumps for a jump of its own.
@@ -123,6 +135,11 @@ fn only_jumps(
         if made && instruction.op0_kind() == OpKind::Register && instruction.op0_register() == Register::RSP {
             return false;
         }
+        // Other functions may find it there.
+        let away = |memory: &UsedMemory| writes(memory.access()) && !in_frame.contains(&memory.base());
+        if made && facts.used_memory().iter().any(away) {
+            return false;
+        }
         // Now anything that was loaded before may be it.
         if made && elsewhere && !put {
             put = true;
@@ -146,6 +163,33 @@ fn only_jumps(
         }
     }
     true
+}
+
+/// The registers that hold addresses of the frame alone.
+fn frame_registers(program: &Program, function: &Function) -> Vec<Register> {
+    let mut info = InstructionInfoFactory::new();
+    let mut sets_frame = |op: &usize| {
+        let instruction = &program.ops[*op].instruction;
+        let used = info.info(instruction).used_registers();
+        let written =
+            |one: &UsedRegister| writes(one.access()) && one.register().full_register() == Register::RBP;
+        let from_stack = match instruction.mnemonic() {
+            Mnemonic::Mov => instruction.op1_register() == Register::RSP,
+            Mnemonic::Lea => {
+                instruction.memory_base() == Register::RSP && instruction.memory_index() == Register::None
+            }
+            Mnemonic::Pop | Mnemonic::Leave | Mnemonic::Enter => true,
+            _ => false,
+        };
+        !used.iter().any(written) || from_stack
+    };
+    let is_set = |op: &usize| {
+        let instruction = &program.ops[*op].instruction;
+        instruction.mnemonic() == Mnemonic::Mov
+            && (instruction.op0_register(), instruction.op1_register()) == (Register::RBP, Register::RSP)
+    };
+    let is_frame = function.body.iter().any(is_set) && function.body.iter().all(&mut sets_frame);
+    if is_frame { vec![Register::RSP, Register::RBP] } else { vec![Register::RSP] }
 }
 
 /// How many calls deep [`wants`] looks.
@@ -490,6 +534,12 @@ mod tests {
             ("movq %rbx, %r8\n call j\n movl (%r8), %ecx", false),
             ("movq %rbx, %r10\n call j\n movl (%r10), %ecx", false),
             ("movq %rbx, %r9\n call j\n movl (%r9), %ecx", true),
+            // A place that was read there, for another jump: by its register, by memory.
+            ("testl %ecx, %ecx\n je .La\n jmp *%rax", false),
+            ("movq %rax, -8(%rsp)\n testl %ecx, %ecx\n je .La\n jmp *-8(%rsp)", false),
+            ("movq %rax, (%rdi)", false),
+            ("movq %rax, -8(%rsp)", true),
+            ("movq (%rdi), %rax\n testl %ecx, %ecx\n je .La\n jmp *%rax", true),
             // Its address in data, where any function finds it.
             ("ret\n.data\n .quad .Lt\n.text\n nop", false),
         ] {

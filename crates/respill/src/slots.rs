@@ -7,7 +7,7 @@ use iced_x86::{InstructionInfoFactory, Mnemonic, OpKind, Register};
 use serde::Serialize;
 
 use crate::assumption::Assumption;
-use crate::flow::{self, Callee, Exit, Function};
+use crate::flow::{self, Call, Callee, Exit, Function};
 use crate::frame::{Access, Address, Frame, Outlines, Value, Where};
 use crate::program::Program;
 
@@ -153,12 +153,12 @@ pub fn slots(
     }
     let objects = Objects::of(program, frame, &out);
     for slot in &mut out {
-        suspects(function, frame, slot, &objects, assumed);
+        suspects(function, frame, slot, &objects, outlines, assumed);
     }
     let live = live(function, &out);
     outside(function, &live, &mut out);
     let wanted = wanted(function, &out, &groups);
-    called(function, frame, outlines, &wanted, assumed, &mut out);
+    called(function, frame, outlines, &wanted, &mut out);
     out
 }
 
@@ -261,6 +261,7 @@ fn suspects(
     frame: &Frame,
     slot: &mut Slot,
     objects: &Objects,
+    outlines: &Outlines,
     assumed: &BTreeSet<Assumption>,
 ) {
     let end = slot.address.offset + slot.size as i64;
@@ -294,7 +295,13 @@ fn suspects(
     // An escaped address may return as any pointer, and reach any callee.
     if frame.escapes {
         far.extend(&frame.hidden);
-        far.extend(function.calls.keys());
+        let goes_down = |call: &Call| match &call.callee {
+            Callee::Local(entry) => outlines.get(entry).is_none_or(|outline| outline.down),
+            _ => false,
+        };
+        let (down, others): (Vec<_>, Vec<_>) = function.calls.iter().partition(|(_, call)| goes_down(call));
+        out.extend(down.into_iter().map(|(op, _)| op));
+        far.extend(others.into_iter().map(|(op, _)| op));
     }
     if far.is_subset(&out) {
         // Nothing depends on objects.
@@ -359,10 +366,8 @@ fn called(
     frame: &Frame,
     outlines: &Outlines,
     wanted: &HashMap<usize, BTreeSet<usize>>,
-    assumed: &BTreeSet<Assumption>,
     slots: &mut [Slot],
 ) {
-    let objects = assumed.contains(&Assumption::Objects);
     for (&op, call) in &function.calls {
         let top = match frame.before.get(&op).map(|state| state.of(Register::RSP)) {
             Some(Value::Stack(top)) => top.plus(if call.link { 0 } else { -8 }),
@@ -376,26 +381,17 @@ fn called(
         let suspected: Vec<usize> = match &call.callee {
             Callee::Local(entry) => {
                 let outline = outlines.get(entry);
-                let mut excused = BTreeSet::new();
-                let mut reached = |n: usize| {
-                    let slot = &slots[n];
+                let reached = |n: &usize| {
+                    let slot = &slots[*n];
                     let end = slot.address.offset + slot.size as i64;
-                    let objects = objects && slot.is_read();
-                    if objects && outline.is_some_and(|outline| outline.wild && !outline.lost) {
-                        excused.insert(n);
-                    }
                     outline.is_none_or(|outline| {
-                        (if objects { outline.lost } else { outline.wild })
+                        outline.wild
                             || outline.reach.iter().any(|&(from, to)| {
                                 frame.meets(slot.address, end, top.plus(from), top.offset + to)
                             })
                     })
                 };
-                let found = (0..slots.len()).filter(|&n| reached(n)).collect();
-                for n in excused {
-                    slots[n].assumes.insert(Assumption::Objects);
-                }
-                found
+                (0..slots.len()).filter(reached).collect()
             }
             callee => {
                 let bare = matches!(callee, Callee::External(name) if flow::well_known(name) || flow::diverges(name));

@@ -119,9 +119,9 @@ fn under_objects_what_lies_in_an_array_stays() {
         let most = |all: &[Tried]| all.iter().map(|one| one.outcome.moved()).max().unwrap_or(0);
         let want = match name.as_str() {
             "array_above" | "array_escapes" | "behind_a_wall" | "frame_pointer" | "kept_branch"
-            | "fill_handed" | "argument_pointer" | "maybe_written" => (0, 1),
-            // The callee's own value moves with it.
-            "array_handed" => (0, 2),
+            | "fill_handed" | "maybe_written" => (0, 1),
+            // The callee's own value. Its index may go down from what it was handed.
+            "array_handed" => (0, 1),
             _ => (0, 0),
         };
         assert_eq!((most(&strict), most(&under)), want, "{name}\n{told}");
