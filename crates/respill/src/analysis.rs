@@ -224,7 +224,8 @@ impl Analysis {
         unwinding.extend(tables.map(|op| (op, Opaque::Landing as _)));
         let labels = tables::tables(&program);
         let unbounded = functions.iter().zip(&frames);
-        let unbounded = unbounded.flat_map(|(f, (frame, _))| bounds::unbounded(&program, f, frame, &labels));
+        let unbounded =
+            unbounded.flat_map(|(f, (frame, _))| bounds::unbounded(&program, f, frame, &outlines, &labels));
         let unbounded = unbounded.collect();
         let by_entry: HashMap<usize, usize> =
             functions.iter().enumerate().map(|(n, f)| (f.entry, n)).collect();
@@ -461,6 +462,10 @@ fn into_others(units: &mut [Unit]) {
         let jumps = unit.function.exits.iter().filter(|(_, exit)| **exit == Exit::Tail(Callee::Unknown));
         for op in unit.function.gotos.iter().chain(jumps.map(|(op, _)| op)) {
             let Some(here) = rsp(unit, op) else { continue };
+            // A sum leads to places of the function itself, or out of it.
+            if here != Some(0) && unit.function.sums.contains(op) {
+                continue;
+            }
             let others = units.iter().enumerate().filter(|(m, other)| {
                 *m != n
                     && other.function.doors.iter().any(|door| {

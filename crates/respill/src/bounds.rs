@@ -5,6 +5,7 @@
 //! it: after an instruction that clears the others.
 #![forbid(unsafe_code)]
 
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use iced_x86::{
@@ -13,7 +14,7 @@ use iced_x86::{
 
 use crate::assembler::Place;
 use crate::flow::{Callee, Exit, Function};
-use crate::frame::{CALLEE_SAVED, Frame, negated, writes};
+use crate::frame::{CALLEE_SAVED, Frame, Outlines, negated, writes};
 use crate::program::{Program, Target};
 use crate::tables::{self, By, Table};
 
@@ -28,6 +29,7 @@ pub(crate) fn unbounded(
     program: &Program,
     function: &Function,
     frame: &Frame,
+    outlines: &Outlines,
     tables: &HashMap<String, Table>,
 ) -> Vec<usize> {
     let indirect = |op: &&usize| {
@@ -39,26 +41,35 @@ pub(crate) fn unbounded(
     if jumps.peek().is_none() {
         return Vec::new();
     }
-    let paths = Paths { back: Back { program, function, before: function.before() }, frame };
+    let paths = Paths { back: Back::new(program, function), frame };
+    // A callee may change the register that holds a table's address.
+    let keeps = |register: &Register| {
+        function.calls.values().all(|call| match &call.callee {
+            Callee::Local(entry) => outlines.get(entry).is_some_and(|o| o.keeps.contains(register)),
+            _ => true,
+        })
+    };
+    let kept = function.kept.iter().all(keeps);
     // Where a jump may go elsewhere, not all paths to an index are known.
     let inside = |op: usize, by: &By| match by {
         _ if !function.astray.is_empty() => None,
         By::Address(name) => paths.address(op, name, tables),
-        By::Distance(load) => paths.distance(op, *load, tables),
+        By::Distance(load) => paths.distance(op, *load, tables).filter(|()| kept),
     };
     jumps.filter(|(op, by)| inside(*op, by).is_none()).map(|(op, _)| op).collect()
 }
 
-/// The jumps of a function by a distance, where not every path shows that both the distance and what it is added to are of one table.
+/// The jumps of a function by a distance, where not every path shows that both the distance and what it is added to are of one table; and
+/// the registers that functions of the file must keep for it.
 pub(crate) fn open(
     program: &Program,
     function: &Function,
     tables: &HashMap<String, Table>,
-) -> BTreeSet<usize> {
+) -> (BTreeSet<usize>, BTreeSet<Register>) {
     if function.entries.is_empty() {
-        return BTreeSet::new();
+        return Default::default();
     }
-    let back = Back { program, function, before: function.before() };
+    let back = Back::new(program, function);
     let is_open = |op: &usize| match tables::by(program, *op, tables) {
         Some(By::Distance(load)) => back.table(*op, load, tables).is_none(),
         _ => false,
@@ -67,7 +78,8 @@ pub(crate) fn open(
         program.ops[*op].instruction.flow_control() == FlowControl::IndirectBranch
             && function.exits.get(op) != Some(&Exit::Link)
     };
-    function.body.iter().copied().filter(|op| indirect(op) && is_open(op)).collect()
+    let open = function.body.iter().copied().filter(|op| indirect(op) && is_open(op)).collect();
+    (open, back.kept.into_inner())
 }
 
 /// The register of which another is a part, and the number of bits, if it is the lowest part.
@@ -84,6 +96,8 @@ struct Back<'a> {
     program: &'a Program,
     function: &'a Function,
     before: HashMap<usize, Vec<usize>>,
+    /// Registers that were followed over calls of functions of the file.
+    kept: RefCell<BTreeSet<Register>>,
 }
 
 struct Paths<'a> {
@@ -91,7 +105,11 @@ struct Paths<'a> {
     frame: &'a Frame,
 }
 
-impl Back<'_> {
+impl<'a> Back<'a> {
+    fn new(program: &'a Program, function: &'a Function) -> Back<'a> {
+        Back { program, function, before: function.before(), kept: RefCell::default() }
+    }
+
     /// The table of distances to which a jump adds an entry of it, with the table's place.
     fn table<'t>(
         &self,
@@ -134,10 +152,13 @@ impl Back<'_> {
                 if !seen.insert(from) {
                     continue;
                 }
-                let outside =
-                    |callee: &Callee| !matches!(callee, Callee::Local(_)) && CALLEE_SAVED.contains(&register);
-                if self.function.calls.get(&from).is_some_and(|call| !outside(&call.callee)) {
-                    return None;
+                if let Some(call) = self.function.calls.get(&from) {
+                    if !CALLEE_SAVED.contains(&register) {
+                        return None;
+                    }
+                    if matches!(call.callee, Callee::Local(_)) {
+                        self.kept.borrow_mut().insert(register);
+                    }
                 }
                 let i = &self.program.ops[from].instruction;
                 if !changes(&mut info, i, register) {

@@ -90,10 +90,13 @@ pub struct Function {
     pub(crate) way: Option<Way>,
     /// Calls through a register that holds the address of a named function, and that callees must keep.
     pub(crate) loaded: BTreeMap<usize, Register>,
-    /// Loads of entries of tables of distances, each for a jump.
+    /// Jumps to the sum of a register and an entry of a table of distances, and the loads of the entries.
+    pub(crate) sums: BTreeSet<usize>,
     pub(crate) entries: BTreeSet<usize>,
     /// Places inside whose address is taken: code outside may enter there, too, if the stack pointer is that of the entry.
     pub(crate) doors: BTreeSet<usize>,
+    /// Registers that its callees in the file must keep, since they hold addresses of tables.
+    pub(crate) kept: BTreeSet<Register>,
     /// The number of loops around each instruction.
     pub depth: HashMap<usize, u32>,
 }
@@ -482,7 +485,8 @@ fn function(
         }
         let tables = out.body.iter().filter_map(|op| known.landing.get(op)).flatten();
         let more: BTreeSet<usize> = tables.flatten().copied().collect();
-        let opened = bounds::open(program, &out, known.tables);
+        let (opened, kept) = bounds::open(program, &out, known.tables);
+        out.kept = kept;
         if more == pads && opened.is_subset(&open) {
             return out;
         }
@@ -517,8 +521,10 @@ fn with_pads(
         gotos: Vec::new(),
         way: linked,
         loaded: BTreeMap::new(),
+        sums: BTreeSet::new(),
         entries: BTreeSet::new(),
         doors: BTreeSet::new(),
+        kept: BTreeSet::new(),
         pads: pads.clone(),
         depth: HashMap::new(),
     };
@@ -543,11 +549,10 @@ fn with_pads(
     };
     let mut seen = BTreeSet::from([entry]);
     let mut todo = vec![entry];
-    let mut switches: Vec<usize> = Vec::new();
     loop {
         let Some(i) = todo.pop() else {
             // Code reached through tables may name further tables.
-            todo = by_distance(program, &mut out, &switches, &mut seen, tables);
+            todo = by_distance(program, &mut out, &mut seen, tables);
             if todo.is_empty() {
                 break;
             }
@@ -628,7 +633,7 @@ fn with_pads(
                         Some(By::Address(name)) => next.extend(&tables[&name].targets),
                         Some(By::Distance(load)) => {
                             out.entries.insert(load);
-                            switches.push(i);
+                            out.sums.insert(i);
                             if open.contains(&i) {
                                 match places {
                                     None => out.astray.push(i),
@@ -686,11 +691,7 @@ fn with_pads(
         }
         out.next.insert(i, next);
     }
-    for i in switches {
-        if out.next[&i].is_empty() {
-            out.astray.push(i);
-        }
-    }
+    out.astray.extend(out.sums.iter().filter(|i| out.next[i].is_empty()));
     // A table of functions is not a table of places inside one.
     let outside = |i: &usize| out.next[i].iter().any(|to| *to != entry && entries.contains(to));
     let jumps = |i: &&usize| program.ops[**i].instruction.flow_control() == FlowControl::IndirectBranch;
@@ -760,17 +761,16 @@ fn loaded(
 fn by_distance(
     program: &Program,
     out: &mut Function,
-    switches: &[usize],
     seen: &mut BTreeSet<usize>,
     tables: &HashMap<String, Table>,
 ) -> Vec<usize> {
-    if switches.is_empty() {
+    if out.sums.is_empty() {
         return Vec::new();
     }
     let mine = seen.iter().filter_map(|&op| tables::named(program, op, tables));
     let targets: BTreeSet<usize> =
         mine.filter(|(_, table)| table.distances).flat_map(|(_, table)| &table.targets).copied().collect();
-    for i in switches {
+    for i in &out.sums {
         let next = out.next.entry(*i).or_default();
         let more: Vec<usize> = targets.iter().copied().filter(|to| !next.contains(to)).collect();
         next.extend(more);

@@ -91,31 +91,47 @@ fn only_jumps(
 ) -> bool {
     let in_frame = frame_registers(program, function);
     let mut info = InstructionInfoFactory::new();
-    let mut put = false;
-    let mut before: HashMap<usize, u16> = HashMap::from([(function.entry, 0)]);
+    // Whether something made from a name was put into memory or a vector register, and the second.
+    let (mut put, mut vector) = (false, false);
+    // Registers that may hold something made from a name, and those that hold it without a way through memory.
+    let mut before: HashMap<usize, (u16, u16)> = HashMap::from([(function.entry, (0, 0))]);
     let mut todo = vec![function.entry];
     while let Some(op) = todo.pop() {
         let instruction = &program.ops[op].instruction;
         let facts = info.info(instruction);
-        let mut held = before[&op];
+        let (mut held, mut straight) = before[&op];
         let holds = |register: Register| bit(register) & held != 0;
+        let holds_straight = |register: Register| bit(register) & straight != 0;
         let loads: Vec<_> = facts.used_memory().iter().filter(|memory| reads(memory.access())).collect();
         let through = loads.iter().any(|memory| holds(memory.base()) || holds(memory.index()));
         if (through || !loads.is_empty() && named.contains(&op)) && !function.entries.contains(&op) {
             return false;
         }
-        // What was read there once may be the target of another jump.
-        let goes =
-            matches!(instruction.flow_control(), FlowControl::IndirectBranch | FlowControl::IndirectCall);
-        let own = goes
-            && matches!(tables::by(program, op, tables), Some(By::Distance(load)) if function.entries.contains(&load));
-        if goes && !own && (put && !loads.is_empty() || holds(instruction.op0_register())) {
+        // A place that was read there may be the target of another jump.
+        let own = || matches!(tables::by(program, op, tables), Some(By::Distance(load)) if function.entries.contains(&load));
+        let again = match instruction.flow_control() {
+            FlowControl::IndirectBranch => {
+                (put && !loads.is_empty() || holds(instruction.op0_register())) && !own()
+            }
+            FlowControl::IndirectCall => holds_straight(instruction.op0_register()),
+            _ => false,
+        };
+        // Other functions may find it in memory outside the frame.
+        let operand = |n| {
+            let register = instruction.op_register(n);
+            instruction.op_kind(n) == OpKind::Register
+                && (holds_straight(register) || vector && !register.is_gpr())
+        };
+        let given = (0..instruction.op_count()).any(operand)
+            || instruction.is_string_instruction() && holds_straight(Register::RAX);
+        let away = |memory: &UsedMemory| writes(memory.access()) && !in_frame.contains(&memory.base());
+        if again || given && facts.used_memory().iter().any(away) {
             return false;
         }
         // A callee may read the table for another jump of this function, as may one to which it jumps for a jump of its own.
         let callee = match (function.calls.get(&op), function.exits.get(&op)) {
             (Some(call), _) if !function.astray.is_empty() => Some(&call.callee),
-            (_, Some(Exit::Tail(callee))) => Some(callee),
+            (_, Some(Exit::Tail(callee @ Callee::Local(to)))) if strays(functions, *to) => Some(callee),
             _ => None,
         };
         if let Some(Callee::Local(entry)) = callee
@@ -124,40 +140,48 @@ fn only_jumps(
             return false;
         }
         let (used, stores) = (facts.used_registers(), facts.used_memory().iter().any(|m| writes(m.access())));
-        let made = named.contains(&op)
+        let names = named.contains(&op);
+        let made_straight = names
+            || used.iter().any(|used| {
+                let other = vector && !used.register().is_gpr();
+                reads(used.access()) && (holds_straight(used.register()) || other)
+            });
+        let made = names
             || used.iter().any(|used| {
                 reads(used.access()) && (holds(used.register()) || put && !used.register().is_gpr())
             })
             || put && !loads.is_empty();
         let returned =
             function.calls.get(&op).map_or(0, |call| lost(program, functions, &call.callee, DEPTH));
-        let elsewhere = stores || used.iter().any(|used| writes(used.access()) && !used.register().is_gpr());
+        let writes_vector = used.iter().any(|used| writes(used.access()) && !used.register().is_gpr());
         if made && instruction.op0_kind() == OpKind::Register && instruction.op0_register() == Register::RSP {
             return false;
         }
-        // Other functions may find it there.
-        let away = |memory: &UsedMemory| writes(memory.access()) && !in_frame.contains(&memory.base());
-        if made && facts.used_memory().iter().any(away) {
-            return false;
-        }
         // Now anything that was loaded before may be it.
-        if made && elsewhere && !put {
-            put = true;
+        if made && (stores || writes_vector) && !put || made_straight && writes_vector && !vector {
+            (put, vector) = (true, vector || made_straight && writes_vector);
             todo.extend(before.keys().copied());
         }
         for used in used.iter().filter(|used| writes(used.access())) {
             let bit = bit(used.register());
-            match used.access() {
-                _ if made => held |= bit,
-                OpAccess::Write if used.register().size() >= 4 && !may_keep(instruction) => held &= !bit,
-                _ => (),
+            let whole =
+                used.access() == OpAccess::Write && used.register().size() >= 4 && !may_keep(instruction);
+            for (all, made) in [(&mut held, made), (&mut straight, made_straight)] {
+                if made {
+                    *all |= bit;
+                } else if whole {
+                    *all &= !bit;
+                }
             }
         }
         held &= !returned;
+        straight &= !returned;
         for &next in &function.next[&op] {
-            let new = before.get(&next).is_none_or(|known| held & !known != 0);
-            *before.entry(next).or_default() |= held;
-            if new {
+            let known = before.get(&next).copied();
+            let (a, b) = known.unwrap_or_default();
+            let now = (a | held, b | straight);
+            if known != Some(now) {
+                before.insert(next, now);
                 todo.push(next);
             }
         }
@@ -190,6 +214,12 @@ fn frame_registers(program: &Program, function: &Function) -> Vec<Register> {
     };
     let is_frame = function.body.iter().any(is_set) && function.body.iter().all(&mut sets_frame);
     if is_frame { vec![Register::RSP, Register::RBP] } else { vec![Register::RSP] }
+}
+
+/// Whether a function may jump anywhere.
+fn strays(functions: &[Function], entry: usize) -> bool {
+    let found = functions.binary_search_by_key(&entry, |function| function.entry);
+    found.map_or(true, |n| !functions[n].astray.is_empty())
 }
 
 /// How many calls deep [`wants`] looks.
