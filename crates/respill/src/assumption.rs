@@ -14,8 +14,8 @@ pub enum Assumption {
     /// Code stays within its objects: an address that is made from one object, plus an index, never leaves it. An object of a frame that
     /// is reached this way has its address taken, or is indexed, at its first byte.
     Objects,
-    /// The index of a jump through a table of labels stays inside the table, which the jump's own function names. Always made, as compilers
-    /// promise it; a verdict names it if some jump of the file has an index that the analysis does not bound.
+    /// The index of a jump through a table of labels stays inside the table, which the jump's own function names, and callees keep a register
+    /// that holds its address. Always made, as compilers promise it; a verdict names it if the analysis does not show it of some jump.
     Tables,
     /// Functions of the file that a pointer may lead to keep to the ABI, as code outside does. Always made; a verdict names it if the file
     /// calls or jumps through a pointer, and the analysis does not show it of each such function.
@@ -44,7 +44,7 @@ impl Assumption {
                 "an address made from one object, plus an index, stays in it; objects of a frame are reached from their first byte on"
             }
             Assumption::Tables => {
-                "the index of a jump through a table of labels stays inside the table, which its own function names"
+                "the index of a jump through a table of labels stays inside the table, which its own function names, and whose address callees keep"
             }
             Assumption::Abi => {
                 "functions of the file that are called or jumped to through pointers keep to the ABI"
