@@ -105,6 +105,8 @@ fn steps(root: &Path) -> Result<Vec<Step>, String> {
     ));
     // Ours against other people's libraries, which `.ci/long` builds.
     all.push(step("peers", ".ci/peers"));
+    // Chia's own tests with our module in place of chiavdf.
+    all.push(step("chia", ".ci/chia"));
     all.push(step("removal", "cargo xtask removal"));
     all.push(step(
         "features",
