@@ -18,6 +18,7 @@ use crate::registers::{self, Registers};
 use crate::slots::{self, Class, Live, Slot};
 use crate::tables;
 use crate::unwinding;
+use crate::well_known;
 
 /// A function with its frame, its slots and its registers.
 #[derive(Clone, Debug)]
@@ -506,7 +507,7 @@ fn astray(units: &mut [Unit], by_entry: &HashMap<usize, usize>) {
                     );
                     away.then_some(op)
                 }),
-                Callee::External(name) => flow::returns_twice(name).then_some(op),
+                Callee::External(name) => well_known::returns_twice(name).then_some(op),
                 Callee::Unknown => None,
             })
         };
@@ -589,10 +590,10 @@ fn unit(
         match callee {
             Callee::Local(entry) => callees.extend(by_entry.get(entry)),
             Callee::External(name) => {
-                if !flow::diverges(name) {
+                if !well_known::diverges(name) {
                     leaves.get_or_insert(op);
                 }
-                if flow::may_return_float(name) {
+                if well_known::may_return_float(name) {
                     float_leaves.get_or_insert(op);
                 }
             }

@@ -414,4 +414,19 @@ mod tests {
             assert_eq!(analysis.unbounded.is_empty(), want, "{before}\n{jump}");
         }
     }
+
+    #[test]
+    fn a_callee_must_keep_the_register_of_a_table() {
+        let text = |callee: &str| {
+            format!(
+                ".globl f\nf:\npushq %rbx\nleaq .Lt(%rip), %rbx\ncall g\nandl $1, %eax\nmovslq (%rbx,%rax,4), %rcx\naddq %rbx, %rcx\n\
+                 jmp *%rcx\n.La:\n.Lb:\tpopq %rbx\nret\n.type g,@function\ng:\t{callee}\nret\n\
+                 .section .rodata\n.Lt: .long .La-.Lt, .Lb-.Lt\n"
+            )
+        };
+        for (callee, want) in [("nop", true), ("movq %rdi, %rbx", false)] {
+            let analysis = Analysis::new(Program::new("f.s", &text(callee)).expect("a program"));
+            assert_eq!(analysis.unbounded.is_empty(), want, "{callee}");
+        }
+    }
 }

@@ -14,10 +14,12 @@ use petgraph::visit::{DfsPostOrder, Walker};
 
 use crate::assembler::Place;
 use crate::bounds;
+use crate::closed::closed;
 use crate::frame::{CALLEE_SAVED, writes};
-use crate::places::{by_name, closed, taken, taken_but};
+use crate::places::{by_name, taken, taken_but};
 use crate::program::{Gap, Op, Program, Target, is_near_branch};
 use crate::tables::{self, By, Table};
+use crate::well_known;
 
 /// The target of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -236,7 +238,7 @@ fn run_off(functions: &mut [Function]) {
     let mut returning: HashSet<usize> = HashSet::new();
     let ends = |returning: &HashSet<usize>, call: &Call| match &call.callee {
         Callee::Local(entry) => returning.contains(entry),
-        Callee::External(name) => !never_returns(name),
+        Callee::External(name) => !well_known::never_returns(name),
         Callee::Unknown => true,
     };
     loop {
@@ -246,7 +248,7 @@ fn run_off(functions: &mut [Function]) {
                 || f.exits.values().any(|exit| match exit {
                     Exit::Return | Exit::Link => true,
                     Exit::Tail(Callee::Local(entry)) => returning.contains(entry),
-                    Exit::Tail(Callee::External(name)) => !never_returns(name),
+                    Exit::Tail(Callee::External(name)) => !well_known::never_returns(name),
                     Exit::Tail(Callee::Unknown) => true,
                     Exit::Stop => false,
                 })
@@ -261,130 +263,6 @@ fn run_off(functions: &mut [Function]) {
         let ends = function.calls.iter().filter(|(_, call)| call.back.is_none() && ends(&returning, call));
         function.astray.extend(ends.map(|(&op, _)| op).collect::<Vec<_>>());
     }
-}
-
-/// Whether Rust made this name. Its functions never return a value in st(0).
-fn of_rust(name: &str) -> bool {
-    // The older form ends in a hash: `17h`, sixteen digits, `E`.
-    let hash = name.strip_suffix('E').and_then(|name| name.get(name.len().checked_sub(19)?..));
-    let hashed = |hash: &str| {
-        hash.strip_prefix("17h").is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
-    };
-    let newer = || name.starts_with("_R") && rustc_demangle::try_demangle(name).is_ok();
-    newer() || name.starts_with("_ZN") && hash.is_some_and(hashed)
-}
-
-/// Whether Rust made this name for something in one of these crates. The older form begins with the crate. The newer one names
-/// the crate of each path and of each type argument, and all must be among these.
-fn of_crates(name: &str, crates: &[&str]) -> bool {
-    let begins = |path: &str| crates.iter().any(|one| path.starts_with(one));
-    if let Some(path) = name.strip_prefix("_ZN") {
-        return of_rust(name) && begins(path);
-    }
-    // `C`, a disambiguator from `s` to `_`, and the crate's name behind its length.
-    let mut roots = name.strip_prefix("_R").unwrap_or("").split("Cs").skip(1).peekable();
-    roots.peek().is_some() && roots.all(|rest| rest.split_once('_').is_some_and(|(_, path)| begins(path)))
-}
-
-/// Whether a function of this name never returns: Rust's panics, which are all in one module.
-pub(crate) fn diverges(name: &str) -> bool {
-    of_crates(name, &["4core9panicking"])
-        || name.starts_with("_R") && of_crates(name, &["4core"]) && name.contains("_4core9panicking")
-}
-
-/// Whether this is a function of C++'s library in `std` whose own name begins like one that throws.
-fn thrower(name: &str) -> bool {
-    let own = name.strip_prefix("_ZSt").map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
-    own.is_some_and(|own| own.starts_with("__throw_"))
-}
-
-/// Whether a call of this name continues only in a handler, if at all.
-fn never_returns(name: &str) -> bool {
-    const NAMES: [&str; 12] = [
-        "__cxa_throw",
-        "__cxa_rethrow",
-        "__cxa_bad_cast",
-        "__cxa_throw_bad_array_new_length",
-        "_Unwind_Resume",
-        "_ZSt9terminatev",
-        "abort",
-        "exit",
-        "_exit",
-        "__assert_fail",
-        "__stack_chk_fail",
-        "__chk_fail",
-    ];
-    // What follows a check that failed, in Rust's core and alloc.
-    const FAILS: [&str; 11] = [
-        "16slice_index_fail",
-        "22slice_index_order_fail",
-        "24slice_end_index_len_fail",
-        "26slice_start_index_len_fail",
-        "17len_mismatch_fail",
-        "13unwrap_failed",
-        "13expect_failed",
-        "18handle_alloc_error",
-        "7raw_vec12handle_error",
-        "17capacity_overflow",
-        "22panic_already_borrowed",
-    ];
-    let of_libraries = of_crates(name, &["4core", "5alloc"]);
-    NAMES.contains(&name)
-        || diverges(name)
-        || of_libraries && FAILS.iter().any(|fails| name.contains(fails))
-        || thrower(name)
-}
-
-/// Whether a function of this name is one of C's library or of a compiler's, has few arguments and returns no float.
-pub(crate) fn well_known(name: &str) -> bool {
-    const PLAIN: [&str; 26] = [
-        "memcpy",
-        "memmove",
-        "memset",
-        "memcmp",
-        "bcmp",
-        "strlen",
-        "abort",
-        "exit",
-        "malloc",
-        "calloc",
-        "free",
-        "getrandom",
-        "getentropy",
-        "randombytes",
-        "__jasmin_syscall_randombytes__",
-        "__stack_chk_fail",
-        "__udivti3",
-        "__umodti3",
-        "__divti3",
-        "__modti3",
-        "__cxa_allocate_exception",
-        "__cxa_begin_catch",
-        "__cxa_end_catch",
-        "__cxa_rethrow",
-        "__cxa_throw",
-        "_Unwind_Resume",
-    ];
-    PLAIN.contains(&name)
-}
-
-/// Whether a function of this name may return a value in st(0). Rust's do not, nor do well-known ones.
-pub(crate) fn may_return_float(name: &str) -> bool {
-    !of_rust(name) && !well_known(name)
-}
-
-/// Whether a function of this name may return more than once, or behind the place from which it was called (`gcc -fsplit-stack`).
-pub(crate) fn returns_twice(name: &str) -> bool {
-    let name = name.trim_start_matches('_');
-    name.contains("setjmp")
-        || name.starts_with("morestack")
-        || matches!(name, "vfork" | "getcontext" | "savectx")
-}
-
-/// Whether code of this name outside goes where a register points, as compilers' thunks against speculation do.
-fn goes_on(name: &str) -> bool {
-    let name = name.trim_start_matches('_');
-    name.starts_with("x86_indirect_") || name.contains("retpoline")
 }
 
 /// Facts about the whole program.
@@ -531,7 +409,9 @@ fn with_pads(
     let callee = |target: &Option<Target>| match target {
         Some(Target::Op(to)) => Callee::Local(*to),
         // A weak or indirect symbol of this file may lead anywhere, including to its code here.
-        Some(Target::External(name)) if !defined.contains_key(name.as_str()) && !goes_on(name) => {
+        Some(Target::External(name))
+            if !defined.contains_key(name.as_str()) && !well_known::goes_on(name) =>
+        {
             Callee::External(name.clone())
         }
         _ => Callee::Unknown,
@@ -661,7 +541,7 @@ fn with_pads(
                 let by_name = is_near_branch(&op.instruction) || program.said(i).contains("@GOTPCREL");
                 let callee = if by_name { callee(&op.target) } else { Callee::Unknown };
                 // What it throws may be caught here.
-                let returns = !matches!(&callee, Callee::External(name) if never_returns(name));
+                let returns = !matches!(&callee, Callee::External(name) if well_known::never_returns(name));
                 out.calls.insert(i, Call { callee, back: adjacent, link: false });
                 let adjacent = adjacent.filter(|_| returns);
                 next.extend(adjacent);
@@ -820,36 +700,4 @@ fn depth(function: &Function) -> HashMap<usize, u32> {
         *out.entry(*i).or_default() += 1;
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_names_of_rusts_own_crates_end_a_path() {
-        for name in [
-            "_ZN4core9panicking5panic17h0123456789abcdefE",
-            "_RNvNtCsabc_4core9panicking5panic",
-            "_RINvNtCs1_4core9panicking13assert_failedhhE",
-        ] {
-            assert!(diverges(name) && never_returns(name), "{name}");
-        }
-        for name in
-            ["_ZN4core6result13unwrap_failed17h0123456789abcdefE", "_RNvNtCs2_4core6result13unwrap_failed"]
-        {
-            assert!(never_returns(name) && !diverges(name), "{name}");
-        }
-        assert!(never_returns("_ZSt20__throw_length_errorPKc"));
-        assert!(of_rust("_RNvC6_123foo3bar") && !of_rust("_Ratio") && !of_rust("_RNG"));
-        for name in [
-            "_ZSt4sortIPl14on__throw_lastEvT_S2_T0_",
-            "_ZN6my4core9panicking4note17h0123456789abcdefE",
-            "_RNvNtCs1_6my4core9panicking4note",
-            "_RINvCs1_2my13unwrap_failedNtNtCs2_4core3fmt5ErrorE",
-            "_ZN4core9panicking5panicE",
-        ] {
-            assert!(!never_returns(name), "{name}");
-        }
-    }
 }

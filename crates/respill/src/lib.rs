@@ -10,6 +10,7 @@ mod bounds;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod case;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod closed;
 pub mod counts;
 pub mod cpu;
 mod encoded;
@@ -41,6 +42,7 @@ pub mod text;
 pub mod timed;
 mod unwinding;
 pub mod validate;
+mod well_known;
 
 pub use analysis::Analysis;
 pub use program::{Program, ProgramError};

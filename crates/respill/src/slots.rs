@@ -7,9 +7,10 @@ use iced_x86::{InstructionInfoFactory, Mnemonic, OpKind, Register};
 use serde::Serialize;
 
 use crate::assumption::Assumption;
-use crate::flow::{self, Call, Callee, Exit, Function};
+use crate::flow::{Call, Callee, Exit, Function};
 use crate::frame::{Access, Address, Frame, Outlines, Value, Where};
 use crate::program::Program;
+use crate::well_known;
 
 /// The purpose of a cell, by its accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -165,7 +166,7 @@ pub fn slots(
 /// After each instruction: the slots that are read on every path before anything is written to them. A value that is wanted only on some
 /// path may be an argument on others.
 fn wanted(function: &Function, slots: &[Slot], groups: &[Vec<&Access>]) -> HashMap<usize, BTreeSet<usize>> {
-    let outside = |call: &flow::Call| !matches!(call.callee, Callee::Local(_));
+    let outside = |call: &Call| !matches!(call.callee, Callee::Local(_));
     if !function.calls.values().any(outside) {
         return HashMap::new();
     }
@@ -394,7 +395,7 @@ fn called(
                 (0..slots.len()).filter(reached).collect()
             }
             callee => {
-                let bare = matches!(callee, Callee::External(name) if flow::well_known(name) || flow::diverges(name));
+                let bare = matches!(callee, Callee::External(name) if well_known::is_plain(name) || well_known::diverges(name));
                 // Arguments belong to the callee, so a slot whose value is wanted later is not one, nor is any above it. Their number
                 // is unknown, and one may never have been written.
                 let above = |slot: &Slot| slot.address.offset + slot.size as i64 > top.offset + 8;

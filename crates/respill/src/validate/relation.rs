@@ -23,6 +23,7 @@ use crate::flow::{self, Callee};
 use crate::frame::{self, Value, writes};
 use crate::homes::Home;
 use crate::program::{Program, Target};
+use crate::well_known;
 
 /// Why a home does not hold its slot's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -636,7 +637,7 @@ impl Relation<'_> {
             }
             Callee::External(name) => {
                 outside(state);
-                state.float = flow::may_return_float(name).then_some(op);
+                state.float = well_known::may_return_float(name).then_some(op);
             }
             Callee::Unknown => {
                 outside(state);
