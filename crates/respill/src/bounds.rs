@@ -425,7 +425,7 @@ mod tests {
             )
         };
         for (callee, want) in [("nop", true), ("movq %rdi, %rbx", false)] {
-            let analysis = Analysis::new(Program::new("f.s", &text(callee)).expect("a program"));
+            let analysis = Analysis::new(Program::new("f.s", text(callee)).expect("a program"));
             assert_eq!(analysis.unbounded.is_empty(), want, "{callee}");
         }
     }
