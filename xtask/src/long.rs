@@ -86,7 +86,7 @@ fn steps(root: &Path) -> Result<Vec<Step>, String> {
         "LANEWORK_REQUIRE_Z3=1 LANEWORK_REQUIRE_CORPUS=1 LANEWORK_GENERATED=10000 LANEWORK_SEED=2000001 cargo test --release -p lanework-respill --test judge -- --nocapture",
     ));
     // Every accepted rewrite prints what the original prints, and is raced against it.
-    all.push(step("real-code", "cargo xtask real-code --race 8 --save"));
+    all.push(step("real-code", "cargo run --quiet --release -p xtask -- real-code --race 8 --save"));
     // The programs that ship for devices are compiled again, and the command's options and the study run on an emulated device.
     all.push(step("kernels", "cargo xtask cuda --check"));
     all.push(step(
