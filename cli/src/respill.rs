@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use lanework_respill::assumption::Assumption;
 use lanework_respill::{Analysis, Program};
 use lanework_spill::{of_program, unit};
 use lanework_study::{Failure, Outcome};
@@ -91,14 +90,11 @@ struct Source {
     units: BTreeSet<usize>,
     /// Those asked for, in the order given.
     asked: Vec<usize>,
-    /// What the analysis may assume.
-    assumed: BTreeSet<Assumption>,
 }
 
 impl Source {
     fn load(args: &SourceArgs) -> Result<Source, Failure> {
-        let assumed: BTreeSet<Assumption> = args.assume.iter().copied().collect();
-        let analysis = Analysis::assuming(program_of(&args.file)?, &assumed);
+        let analysis = Analysis::new(program_of(&args.file)?);
         let functions = &args.functions;
         if analysis.units.is_empty() {
             return Err(Failure::input(format!("{}: no function in it", analysis.program.file))
@@ -113,7 +109,7 @@ impl Source {
         if asked.is_empty() {
             units.extend(0..analysis.units.len());
         }
-        Ok(Source { analysis, units, asked, assumed })
+        Ok(Source { analysis, units, asked })
     }
 }
 

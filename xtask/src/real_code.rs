@@ -21,7 +21,7 @@ use crate::Complaint;
 use list::{Build, Here};
 use race::Races;
 use serde::{Deserialize, Serialize};
-use survey::{Counts, Survey, Surveyed, Way, sha256, survey};
+use survey::{Counts, Survey, Surveyed, sha256, survey};
 
 const TABLE: &str = "crates/respill/real-code.toml";
 const HEADER: &str = "\
@@ -90,8 +90,6 @@ struct Total {
     opaque_percent: usize,
     slots: usize,
     moved: Counts,
-    #[serde(default, skip_serializing_if = "Counts::is_empty")]
-    moved_under_objects: Counts,
 }
 
 impl Table {
@@ -114,10 +112,8 @@ impl Table {
                 total.opaque += row.opaque;
                 total.opaque_percent = (100 * total.opaque).div_ceil(total.functions.max(1));
                 total.slots += row.slots;
-                let sums =
-                    [(&row.homes, &mut total.moved), (&row.under_objects, &mut total.moved_under_objects)];
-                for (homes, moved) in sums {
-                    homes.iter().for_each(|(home, one)| *moved.entry(home.clone()).or_default() += one.moved);
+                for (home, one) in &row.homes {
+                    *total.moved.entry(home.clone()).or_default() += one.moved;
                 }
             }
         }
@@ -153,7 +149,7 @@ fn go(options: &Options) -> Result<bool, String> {
     for (subject, by) in rows {
         let begun = Instant::now();
         let build = here.build(&subject, &by)?;
-        let mut surveyed = survey(&build.name(), &build.text, &Bank::ALL, build.compiled());
+        let mut surveyed = survey(&build.name(), &build.text, &Bank::ALL);
         let wrong = tried(&here, &build, &mut surveyed);
         let own = Speed { bytes: build.text.len(), seconds: surveyed.seconds.unwrap_or(0.0) };
         // Only the long run fails for it: it runs what ships, with nothing else beside it.
@@ -166,7 +162,7 @@ fn go(options: &Options) -> Result<bool, String> {
             );
         }
         speed = Speed { bytes: speed.bytes + own.bytes, seconds: speed.seconds + own.seconds };
-        skipped += surveyed.rewritten.keys().filter(|way| !runs_here(way)).count();
+        skipped += surveyed.rewritten.keys().filter(|home| !runs_here(**home)).count();
         if let Some(races) = races.as_mut().filter(|_| wrong.is_empty() && !surveyed.rewritten.is_empty()) {
             races.race(&here, &build, &surveyed)?;
         }
@@ -226,12 +222,8 @@ fn go(options: &Options) -> Result<bool, String> {
 
 /// How many slots moved to each home.
 fn moved(survey: &Survey) -> String {
-    let ways = [(&survey.homes, "moved"), (&survey.under_objects, "under objects")];
-    let told = ways.iter().filter(|(homes, _)| !homes.is_empty()).map(|(homes, what)| {
-        let homes: Vec<String> = homes.iter().map(|(home, one)| format!("{home} {}", one.moved)).collect();
-        format!("{what}: {}", homes.join(", "))
-    });
-    told.collect::<Vec<_>>().join("; ")
+    let homes: Vec<String> = survey.homes.iter().map(|(home, one)| format!("{home} {}", one.moved)).collect();
+    format!("moved: {}", homes.join(", "))
 }
 
 /// `target/real-code` of the workspace.
@@ -252,8 +244,8 @@ fn toml(survey: Option<&Survey>) -> String {
     survey.map_or("nothing".to_owned(), |survey| toml::to_string(survey).unwrap_or_default())
 }
 
-fn runs_here(way: &Way) -> bool {
-    matches!(way.home, Bank::Mm | Bank::Xmm)
+fn runs_here(home: Bank) -> bool {
+    matches!(home, Bank::Mm | Bank::Xmm)
         || std::arch::is_x86_feature_detected!("avx512bw")
             && std::arch::is_x86_feature_detected!("avx512vl")
             && std::arch::is_x86_feature_detected!("avx512dq")
@@ -275,8 +267,9 @@ fn tried(here: &Here, build: &Build, surveyed: &mut Surveyed) -> Vec<String> {
         Ok(never) => surveyed.survey.unreached = never,
         Err(why) => wrong.push(why),
     }
-    for (way, text) in &surveyed.rewritten {
-        if !runs_here(way) {
+    for (&home, text) in &surveyed.rewritten {
+        let way = home.name();
+        if !runs_here(home) {
             println!("SKIPPED {} {way}: this processor has no such home", build.name());
             continue;
         }
@@ -292,8 +285,6 @@ fn tried(here: &Here, build: &Build, surveyed: &mut Surveyed) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const MM: Way = Way { home: Bank::Mm, under: None };
 
     fn here(folder: &Path) -> Option<Here> {
         match Here::find(folder) {
@@ -332,11 +323,11 @@ mod tests {
             let rows = here.rows(false, &[name.to_owned()]);
             let (subject, by) = rows.first().expect("a row");
             let build = here.build(subject, by).expect("a build");
-            let mut surveyed = survey(&build.name(), &build.text, &[Bank::Mm], build.compiled());
+            let mut surveyed = survey(&build.name(), &build.text, &[Bank::Mm]);
             assert_eq!(tried(&here, &build, &mut surveyed), Vec::<String>::new());
-            let right = surveyed.rewritten[&MM].clone();
+            let right = surveyed.rewritten[&Bank::Mm].clone();
             for n in 0..sites {
-                surveyed.rewritten.insert(MM, planted(&right, n).expect("a load"));
+                surveyed.rewritten.insert(Bank::Mm, planted(&right, n).expect("a load"));
                 let wrong = tried(&here, &build, &mut surveyed);
                 assert!(wrong.len() == 1 && wrong[0].starts_with("mm prints"), "{name}, load {n}: {wrong:?}");
             }
@@ -349,10 +340,10 @@ mod tests {
         let Some(here) = here(folder.path()) else { return };
         let rows = here.rows(false, &["ring/sha512-x86_64".to_owned()]);
         let build = here.build(&rows[0].0, &rows[0].1).expect("a build");
-        let mut surveyed = survey(&build.name(), &build.text, &[Bank::Mm], build.compiled());
-        let text = surveyed.rewritten[&MM].clone();
+        let mut surveyed = survey(&build.name(), &build.text, &[Bank::Mm]);
+        let text = surveyed.rewritten[&Bank::Mm].clone();
         assert!(text.contains("emms"));
-        surveyed.rewritten.insert(MM, text.replace("emms", "nop"));
+        surveyed.rewritten.insert(Bank::Mm, text.replace("emms", "nop"));
         assert_eq!(tried(&here, &build, &mut surveyed).len(), 1);
     }
 
@@ -364,7 +355,7 @@ mod tests {
             let rows = here.rows(false, &[name.to_owned()]);
             let (subject, by) = rows.first().expect("a row");
             let mut build = here.build(subject, by).expect("a build");
-            let surveyed = survey(&build.name(), &build.text, &[Bank::Mm], false);
+            let surveyed = survey(&build.name(), &build.text, &[Bank::Mm]);
             let mut touched: BTreeSet<String> = surveyed.touched.values().flatten().cloned().collect();
             // One that nothing calls.
             build.text += "\t.text\nnobody:\tret\n";

@@ -67,11 +67,6 @@ pub(crate) struct SourceArgs {
     /// Only this function and its callees. May be given several times.
     #[arg(long = "function", value_name = "NAME")]
     pub(crate) functions: Vec<String>,
-    /// Assume what no check decides; the verdict names it. objects: an address made from one object, plus an index, stays in that object,
-    /// and code reaches objects of a frame from their first byte on, as C mostly does, and C++ with several bases does not. tables
-    /// (indices of jump tables) and abi (functions of the file behind pointers) are always assumed.
-    #[arg(long, value_name = "ASSUMPTION,...", value_delimiter = ',')]
-    pub(crate) assume: Vec<Assumption>,
 }
 
 // `respill analyse`.

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use lanework_respill::assumption::Assumption;
 use lanework_respill::case::Case;
 use lanework_respill::names::{counted, slot as slot_name};
 use lanework_respill::plan::{Plan, Stays};
@@ -160,14 +159,8 @@ pub(super) fn nothing_moves(
 
 /// What may let a slot move that the text alone does not clear, and was not asked for yet.
 fn advice(source: &Source, plan: &Plan, cases: &[Case]) -> Option<&'static str> {
-    let assumed = source.assumed.contains(&Assumption::Objects);
-    match (cases.is_empty() && only_a_run_can_tell(source, plan), assumed) {
-        (false, _) => None,
-        (true, true) => Some("give a run that shows what touches a slot, with --case or --call"),
-        (true, false) => Some(
-            "give a run that shows what touches a slot, with --case or --call; or --assume objects, if that holds of it (see --help)",
-        ),
-    }
+    (cases.is_empty() && only_a_run_can_tell(source, plan))
+        .then_some("give a run that shows what touches a slot, with --case or --call")
 }
 
 /// Checks the rewrite: by the text, and by runs if there are cases.

@@ -150,12 +150,6 @@ fn bad_input_is_one_error_with_file_line_and_reason() {
     no(&place, &rewrite(&["--slots", "f:-16"]), 1, "f:-16 stays: something else may touch it");
     no(&place, &rewrite(&["--home", "mm:9"]), 2, "'mm:9': there are 8 mm homes");
     no(&place, &rewrite(&["--naive", "--unreached"]), 2, "cannot be used with");
-    no(
-        &place,
-        &rewrite(&["--assume", "foo"]),
-        2,
-        "unknown assumption 'foo'; expected objects or tables or abi",
-    );
     for more in [
         &["--home", "mm"][..],
         &["--slots", "f:-24"],

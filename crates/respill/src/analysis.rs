@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use iced_x86::{EncodingKind, InstructionInfoFactory, Mnemonic, Register};
 
-use crate::assumption::Assumption;
 use crate::bounds;
 use crate::flow::{self, Callee, Exit, Function};
 use crate::frame::{self, CALLEE_SAVED, Frame, Outlines, Value};
@@ -95,10 +94,10 @@ pub struct Analysis {
     pub shared: BTreeSet<usize>,
     /// Registers used by code to which no jump of this file leads, each with the first instruction that uses it.
     pub stray: Uses,
-    /// Jumps through a table whose index the analysis does not bound: a rewrite of the file needs [`Assumption::Tables`].
+    /// Jumps through a table whose index the analysis does not bound: a rewrite of the file needs [`Assumption::Tables`](crate::assumption::Assumption::Tables).
     pub unbounded: Vec<usize>,
     /// Functions that a pointer may lead to and that the analysis does not show to keep to the ABI, if the file calls or jumps through a
-    /// pointer: a rewrite of the file needs [`Assumption::Abi`].
+    /// pointer: a rewrite of the file needs [`Assumption::Abi`](crate::assumption::Assumption::Abi).
     pub unkept: Vec<usize>,
 }
 
@@ -207,17 +206,11 @@ impl Analysis {
         }
     }
 
-    /// Analyses every function of a program, with no assumption.
+    /// Analyses every function of a program.
     #[must_use]
     pub fn new(program: Program) -> Analysis {
-        Analysis::assuming(program, &BTreeSet::new())
-    }
-
-    /// The same, under assumptions: see [`Slot::assumes`].
-    #[must_use]
-    pub fn assuming(program: Program, assumed: &BTreeSet<Assumption>) -> Analysis {
         let landing = unwinding::landing(&program);
-        let (functions, Framed { frames, cycles, outlines }) = parted(&program, &landing, assumed);
+        let (functions, Framed { frames, cycles, outlines }) = parted(&program, &landing);
         let tables = landing.into_iter().filter(|(_, pads)| pads.is_none()).map(|(op, _)| op);
         let described = unwinding::frames(&program);
         let mut unwinding: BTreeMap<usize, fn(usize) -> Opaque> =
@@ -251,7 +244,7 @@ impl Analysis {
         enter(&program, &mut units, &owners);
         let pointed = pointed(&program, &units);
         left(&mut units, &by_entry, &outlines, &pointed);
-        handed(&mut units, &by_entry, assumed);
+        handed(&mut units, &by_entry);
         for n in 0..units.len() {
             let below = reach(&units, n);
             let first = |of: &dyn Fn(&Unit) -> Option<usize>| {
@@ -415,7 +408,7 @@ fn left(
 }
 
 /// Suspects accesses through pointers that came from outside, where these may reach below the function's caller.
-fn handed(units: &mut [Unit], by_entry: &HashMap<usize, usize>, assumed: &BTreeSet<Assumption>) {
+fn handed(units: &mut [Unit], by_entry: &HashMap<usize, usize>) {
     let below = outside::below(units, by_entry);
     for (unit, below) in units.iter_mut().zip(below) {
         let linked = unit.function.exits.values().any(|exit| *exit == Exit::Link);
@@ -430,15 +423,8 @@ fn handed(units: &mut [Unit], by_entry: &HashMap<usize, usize>, assumed: &BTreeS
             let touch = |(&op, &lowest): (&usize, &i64)| (end > lowest.saturating_add(floor)).then_some(op);
             let found: Vec<usize> =
                 below.iter().filter_map(touch).filter(|op| !slot.suspects.contains(op)).collect();
-            if found.is_empty() {
-                continue;
-            }
-            if assumed.contains(&Assumption::Objects) {
-                slot.assumes.insert(Assumption::Objects);
-            } else {
-                slot.suspects.extend(found);
-                slot.suspects.sort_unstable();
-            }
+            slot.suspects.extend(found);
+            slot.suspects.sort_unstable();
         }
     }
 }
@@ -525,11 +511,7 @@ fn astray(units: &mut [Unit], by_entry: &HashMap<usize, usize>) {
 }
 
 /// The functions with their frames. One that is only jumped to, with the stack pointer of the jump, is part of those that jump to it.
-fn parted(
-    program: &Program,
-    landing: &BTreeMap<usize, Option<BTreeSet<usize>>>,
-    assumed: &BTreeSet<Assumption>,
-) -> (Vec<Function>, Framed) {
+fn parted(program: &Program, landing: &BTreeMap<usize, Option<BTreeSet<usize>>>) -> (Vec<Function>, Framed) {
     let call = |op: &Op| match (op.instruction.flow_control(), &op.target) {
         (iced_x86::FlowControl::Call, Some(Target::Op(to))) => Some(*to),
         _ => None,
@@ -540,7 +522,7 @@ fn parted(
     loop {
         let mut functions = flow::functions(program, landing, &parts);
         let by_entry = functions.iter().enumerate().map(|(n, f)| (f.entry, n)).collect();
-        let framed = outlines::framed(program, &mut functions, &by_entry, assumed);
+        let framed = outlines::framed(program, &mut functions, &by_entry);
         let before = parts.len();
         kept.extend(functions.iter().filter(|f| f.global).map(|f| f.entry));
         for (function, (frame, _)) in functions.iter().zip(&framed.frames) {

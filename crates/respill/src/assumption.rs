@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use core::fmt;
-use core::str::FromStr;
 
 use serde::Serialize;
 
@@ -11,9 +10,6 @@ use serde::Serialize;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Assumption {
-    /// Code stays within its objects: an address that is made from one object, plus an index, never leaves it. An object of a frame that
-    /// is reached this way has its address taken, or is indexed, at its first byte.
-    Objects,
     /// The index of a jump through a table of labels stays inside the table, which the jump's own function names, and callees keep a register
     /// that holds its address. Always made, as compilers promise it; a verdict names it if the analysis does not show it of some jump.
     Tables,
@@ -24,13 +20,12 @@ pub enum Assumption {
 
 impl Assumption {
     /// All of them.
-    pub const ALL: [Assumption; 3] = [Assumption::Objects, Assumption::Tables, Assumption::Abi];
+    pub const ALL: [Assumption; 2] = [Assumption::Tables, Assumption::Abi];
 
     /// Its name in options and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Assumption::Objects => "objects",
             Assumption::Tables => "tables",
             Assumption::Abi => "abi",
         }
@@ -40,9 +35,6 @@ impl Assumption {
     #[must_use]
     pub const fn says(self) -> &'static str {
         match self {
-            Assumption::Objects => {
-                "an address made from one object, plus an index, stays in it; objects of a frame are reached from their first byte on"
-            }
             Assumption::Tables => {
                 "the index of a jump through a table of labels stays inside the table, which its own function names, and whose address callees keep"
             }
@@ -56,17 +48,5 @@ impl Assumption {
 impl fmt::Display for Assumption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl FromStr for Assumption {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Assumption, String> {
-        let all = Assumption::ALL.map(Assumption::name).join(" or ");
-        Assumption::ALL
-            .into_iter()
-            .find(|one| one.name() == name)
-            .ok_or_else(|| format!("unknown assumption '{name}'; expected {all}"))
     }
 }

@@ -310,7 +310,9 @@ impl Paths<'_> {
                     | Immediate32
                     | Immediate32to64
             );
-            if !number || between.iter().any(|i| changes(info, i, register)) {
+            // The linker may decide the number.
+            let linked = !self.back.program.ops[at].references.is_empty();
+            if !number || linked || between.iter().any(|i| changes(info, i, register)) {
                 return None;
             }
             let with = i.immediate(1) & (u64::MAX >> (64 - bits));

@@ -7,6 +7,7 @@ use iced_x86::{
     FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedMemory, UsedRegister,
 };
 
+use crate::assembler::Place;
 use crate::flow::{Callee, Exit, Function};
 use crate::frame::{CALLEE_SAVED, GENERAL, may_keep, reads, writes};
 use crate::places::words;
@@ -16,7 +17,7 @@ use crate::tables::{self, By, Table};
 use crate::text::Kind;
 
 /// The statements of tables whose entries only lead to jumps: each function that names one reads nothing else through its address, and
-/// no data hold that address.
+/// no data hold that address. A table has one name.
 pub(crate) fn closed(
     program: &Program,
     tables: &HashMap<String, Table>,
@@ -36,6 +37,10 @@ pub(crate) fn closed(
             open.extend(words(program.text.of(i)).filter(elsewhere));
         }
     }
+    // Under another name of its place it may be read for anything.
+    let mut at: HashMap<Place, Vec<&str>> = HashMap::new();
+    program.places.iter().for_each(|(name, &place)| at.entry(place).or_default().push(name));
+    open.extend(at.into_values().filter(|names| names.len() > 1).flatten());
     let naming: BTreeSet<usize> = users.values().flatten().copied().collect();
     let mut inside: BTreeSet<usize> = BTreeSet::new();
     let mut leaking: BTreeSet<usize> = BTreeSet::new();

@@ -289,13 +289,11 @@ struct Link {
 fn links(program: &Program) -> BTreeMap<usize, Link> {
     let mut out = BTreeMap::new();
     let mut info = InstructionInfoFactory::new();
-    let branch = |op: &Op| match op.target {
-        Some(Target::Op(to)) if is_near_branch(&op.instruction) => Some(to),
-        _ => None,
-    };
-    let targets: BTreeSet<usize> = program.ops.iter().filter_map(branch).collect();
     for (i, op) in program.ops.iter().enumerate() {
-        let (Mnemonic::Jmp, Some(to)) = (op.instruction.mnemonic(), branch(op)) else { continue };
+        let &Op { ref instruction, target: Some(Target::Op(to)), .. } = op else { continue };
+        if instruction.mnemonic() != Mnemonic::Jmp || !is_near_branch(instruction) {
+            continue;
+        }
         // The address is put into a register shortly before, in the same straight piece of code, and from there into a cell at last.
         let cell = program.ops[i.saturating_sub(1)].instruction;
         let is_cell = cell.mnemonic() == Mnemonic::Mov
@@ -307,7 +305,7 @@ fn links(program: &Program) -> BTreeMap<usize, Link> {
         for j in (i.saturating_sub(8)..i).rev() {
             let Op { place, instruction, target, .. } = &program.ops[j];
             let end = Place { offset: place.offset + instruction.len() as u64, ..*place };
-            let arrives = targets.contains(&(j + 1)) || program.names.contains_key(&(j + 1));
+            let arrives = program.targets.contains(&(j + 1)) || program.names.contains_key(&(j + 1));
             if instruction.flow_control() != FlowControl::Next
                 || arrives
                 || program.at.get(&end) != Some(&(j + 1))

@@ -39,6 +39,8 @@ pub struct Access {
     pub size: usize,
     /// Whether it reads.
     pub reads: bool,
+    /// Whether it reads, whatever happens.
+    pub always_reads: bool,
     /// Whether it writes.
     pub writes: bool,
     /// Whether it writes all of its bytes, whatever happens, and reads none.
@@ -61,8 +63,6 @@ pub struct Frame {
     pub accesses: Vec<Access>,
     /// Accesses to memory other than the frame, with the instruction; those to the program's own data at known places do not count.
     pub outside: Vec<(usize, Outside)>,
-    /// The addresses that a cell or a register other than the stack pointer takes, and those from which an index counts.
-    pub taken: BTreeSet<Address>,
     /// The registers before each instruction, in the order of [`GENERAL`].
     pub before: HashMap<usize, State>,
     /// Instructions with an address whose distance from the stack pointer only the linker knows.
@@ -199,7 +199,6 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
     let mut out = Frame {
         accesses: Vec::new(),
         outside: Vec::new(),
-        taken: BTreeSet::new(),
         lost: Vec::new(),
         unbalanced: Vec::new(),
         lowest: 0,
@@ -215,8 +214,6 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
         before,
     };
     left(function, outlines, &mut out);
-    let hidden: BTreeSet<usize> =
-        out.hidden.iter().copied().filter(|op| !function.calls.contains_key(op)).collect();
     // Its return address is where its caller put it, and a value like others.
     let linked = function.exits.values().any(|exit| *exit == Exit::Link);
     for &i in &function.body {
@@ -237,35 +234,6 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
             _ => state.of(Register::RSP) != Value::Stack(Address { base: 0, offset: 0 }),
         }) {
             out.unbalanced.push(i);
-        }
-        // A cell holds what a register held, or the stack pointer where it is an operand, in whole or in part. As the first one it goes
-        // into a cell or into another register that is written.
-        let stack = |register: Register| register.full_register() == Register::RSP;
-        let named = |n: u32| instruction.op_kind(n) == OpKind::Register && stack(instruction.op_register(n));
-        let copied = hidden.contains(&i)
-            || (1..instruction.op_count()).any(named)
-            || instruction.op_count() > 0
-                && named(0)
-                && (instruction.mnemonic() == Mnemonic::Push
-                    || walker.info.info(instruction).used_registers().iter().any(|used| {
-                        writes(used.access()) && used.register().is_gpr() && !stack(used.register())
-                    }));
-        let others = GENERAL.into_iter().filter(|register| *register != Register::RSP || copied);
-        let values = others.map(|register| state.of(register));
-        out.taken.extend(values.filter_map(|value| if let Value::Stack(a) = value { Some(a) } else { None }));
-        if instruction.mnemonic() == Mnemonic::Lea && instruction.op0_register() != Register::RSP {
-            let by = i64::from(instruction.memory_displacement32() as i32);
-            let registers = [
-                (instruction.memory_base(), 1),
-                (instruction.memory_index(), instruction.memory_index_scale()),
-            ];
-            out.taken.extend(counted_from(state, registers, by));
-            out.taken.extend(match (state.operand(instruction), state.of(instruction.memory_base())) {
-                (Where::Known(a) | Where::Indexed(a) | Where::Within(a, _), _) => Some(a),
-                // Half a register and a number.
-                (Where::Pointer, Value::Stack(a)) => Some(a.plus(by)),
-                _ => None,
-            });
         }
         // Return addresses are put and taken by calls alone.
         let returns = matches!(
@@ -300,22 +268,10 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
                 out.outside.extend(outside.map(|outside| (i, outside)));
                 continue;
             }
-            if let Where::Indexed(a) | Where::Within(a, _) = place {
-                out.taken.insert(a);
-            }
-            let registers = [(memory.base(), 1), (memory.index(), memory.scale())];
-            out.taken.extend(counted_from(state, registers, memory.displacement() as i64));
-            // An address of the frame, and an index that was made from one.
-            if place == Where::Pointer {
-                let by = memory.displacement() as i64;
-                let parts = [(memory.base(), 1), (memory.index(), memory.scale())];
-                let whole = parts.into_iter().filter(|&(register, scale)| register.is_gpr64() && scale == 1);
-                out.taken.extend(whole.filter_map(|(register, _)| match state.of(register) {
-                    Value::Stack(a) => Some(a.plus(by)),
-                    _ => None,
-                }));
-            }
             let (reads, writes) = (reads(memory.access()), writes(memory.access()));
+            // A mask may stop it.
+            let always_reads = !instruction.has_op_mask()
+                && matches!(memory.access(), OpAccess::Read | OpAccess::ReadWrite | OpAccess::ReadCondWrite);
             let overwrites = memory.access() == OpAccess::Write;
             let size = size(memory);
             if let Where::Known(a) = place
@@ -326,20 +282,10 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
             {
                 out.returns.get_or_insert(i);
             }
-            out.accesses.push(Access { op: i, place, size, reads, writes, overwrites });
+            out.accesses.push(Access { op: i, place, size, reads, always_reads, writes, overwrites });
         }
     }
     out
-}
-
-/// Where an index counts from, if one of two registers holds an address of the frame. An object begins there, whatever is known of the
-/// index.
-fn counted_from(state: &State, registers: [(Register, u32); 2], by: i64) -> Option<Address> {
-    registers.iter().all(|(register, _)| register.is_gpr64()).then_some(())?;
-    registers.into_iter().find_map(|(register, scale)| match state.of(register) {
-        Value::Stack(a) if scale == 1 => Some(a.plus(by)),
-        _ => None,
-    })
 }
 
 /// Whether the linker decides how far a memory operand is from its registers.

@@ -11,11 +11,8 @@ use iced_x86::Register;
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::DiGraph;
 
-use crate::assumption::Assumption;
 use crate::flow::{Call, Callee, Exit, Function};
-use crate::frame::{
-    self, Address, CALLEE_SAVED, Frame, GENERAL, Outline, Outlines, Outside, Value, Where, Writes,
-};
+use crate::frame::{self, Address, CALLEE_SAVED, Frame, GENERAL, Outline, Outlines, Value, Where, Writes};
 use crate::program::Program;
 use crate::slots::{self, Slot};
 
@@ -34,7 +31,6 @@ pub(crate) fn framed(
     program: &Program,
     functions: &mut [Function],
     by_entry: &HashMap<usize, usize>,
-    assumed: &BTreeSet<Assumption>,
 ) -> Framed {
     let mut graph = DiGraph::<usize, ()>::new();
     let nodes: Vec<_> = (0..functions.len()).map(|n| graph.add_node(n)).collect();
@@ -61,8 +57,17 @@ pub(crate) fn framed(
         }
         let mut todo: VecDeque<_> = members.iter().copied().collect();
         let mut grown: HashMap<usize, usize> = HashMap::new();
+        // Which of its places a jump through a pointer may go to is found again each time.
+        let mut ways: HashMap<usize, Vec<usize>> = HashMap::new();
+        for &node in &members {
+            let function = &functions[graph[node]];
+            ways.extend(function.gotos.iter().filter_map(|op| Some((*op, function.next.get(op)?.clone()))));
+        }
         while let Some(node) = todo.pop_front() {
             let n = graph[node];
+            for op in functions[n].gotos.clone() {
+                functions[n].next.insert(op, ways.get(&op).cloned().unwrap_or_default());
+            }
             let mut frame = frame::frame(program, &functions[n], &outlines);
             // A function called in between may change the register that holds another function's address.
             let keeps = |call: &Call, register: &Register| match &call.callee {
@@ -100,7 +105,7 @@ pub(crate) fn framed(
                 functions[n].astray.extend(door);
             }
             let function = &functions[n];
-            let mut slots = slots::slots(program, function, &frame, &outlines, assumed);
+            let mut slots = slots::slots(program, function, &frame, &outlines);
             // It counts as an address that escapes.
             if let Some(op) = slots::reads_left(function, &frame, &slots) {
                 slots.iter_mut().for_each(|slot| slots::suspect(slot, op));
@@ -180,8 +185,6 @@ fn outline(
         reach: BTreeSet::new(),
         stores: BTreeSet::new(),
         wild: lost || frame.gives,
-        follows: !frame.outside.is_empty(),
-        down: lost || frame.outside.iter().any(|(_, outside)| !matches!(outside, Outside::Above(_, 0..))),
         below: lost || slots::reads_below(function, frame, outlines, slots),
     };
     for access in frame.accesses.iter().filter(|access| access.writes) {
@@ -248,13 +251,6 @@ fn outline(
         match callee {
             Callee::Local(entry) if let Some(callee) = outlines.get(entry) => {
                 out.writes.call(&callee.writes, state);
-                // What it hands on may lie below what it was given.
-                let lower = |register: &Register| {
-                    let value = state.of(*register);
-                    !value.of_stack() && !value.is_elsewhere() && value.near().is_none_or(|(_, by)| by < 0)
-                };
-                out.follows |= callee.follows;
-                out.down |= callee.down || callee.follows && GENERAL.iter().any(lower);
             }
             _ => out.writes.anywhere = true,
         }

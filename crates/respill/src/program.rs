@@ -31,7 +31,7 @@ pub enum Why {
     Assemble(AssembleError),
     /// It has no instruction.
     Empty,
-    /// The assembler does not know this instruction, and the original does not have it.
+    /// The assembler refuses this instruction, perhaps since a jump reaches too far, and the original does not have it.
     Unknown,
     /// Its repetitions do not mean what they seem to mean.
     Repeats,
@@ -49,7 +49,7 @@ impl fmt::Display for ProgramError {
             Why::Text(e) => write!(f, ": {e}"),
             Why::Assemble(e) => write!(f, ": {e}"),
             Why::Repeats => f.write_str(": its repetitions could not be written out"),
-            Why::Unknown => f.write_str(": the assembler does not know this instruction"),
+            Why::Unknown => f.write_str(": the assembler refuses this instruction"),
             Why::Long => write!(f, ": longer than {} bytes", Program::LONGEST),
             Why::Empty => f.write_str(": there is no instruction in it"),
         }
@@ -143,6 +143,8 @@ pub struct Program {
     pub(crate) at: HashMap<Place, usize>,
     /// What lies before the first instruction of each section.
     pub(crate) lead: BTreeMap<usize, Gap>,
+    /// The instructions to which a branch goes, by a name or by a distance.
+    pub(crate) targets: BTreeSet<usize>,
     /// Instructions that the assembler does not know.
     pub(crate) unknown: Vec<usize>,
     /// Names of places in code at which no instruction is known.
@@ -257,6 +259,11 @@ impl Program {
                 || matches!(op.instruction.mnemonic(), Std | Popf | Popfq | Iret | Iretd | Iretq)
         };
         let downwards = ops.iter().any(sets) || lead.values().any(|gap| matches!(gap, Gap::Bytes(_)));
+        let branch = |op: &Op| match op.target {
+            Some(Target::Op(to)) if is_near_branch(&op.instruction) => Some(to),
+            _ => None,
+        };
+        let targets = ops.iter().filter_map(branch).collect();
         let (file, data, idle) = (file.to_owned(), assembled.data, assembled.idle);
         Ok(Program {
             file,
@@ -265,6 +272,7 @@ impl Program {
             names,
             at,
             lead,
+            targets,
             unknown,
             dark,
             data,

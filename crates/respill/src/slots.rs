@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use iced_x86::{InstructionInfoFactory, Mnemonic, OpKind, Register};
 use serde::Serialize;
 
-use crate::assumption::Assumption;
 use crate::flow::{Call, Callee, Exit, Function};
 use crate::frame::{Access, Address, Frame, Outlines, Value, Where};
 use crate::program::Program;
@@ -68,8 +67,6 @@ pub struct Slot {
     pub others: Vec<usize>,
     /// Instructions that may touch it under another name: through an index or a pointer, or a callee that was given an address.
     pub suspects: Vec<usize>,
-    /// The assumptions without which there would be more suspects.
-    pub assumes: BTreeSet<Assumption>,
     /// The instructions above that write all of it and read nothing.
     pub overwrites: Vec<usize>,
     /// Whether it may hold a value when the function begins: then the value comes from outside.
@@ -81,22 +78,11 @@ impl Slot {
     pub fn uses(&self) -> impl Iterator<Item = usize> + '_ {
         self.stores.iter().chain(&self.loads).chain(&self.others).copied()
     }
-
-    /// Whether an instruction that names it reads it. What is only written is written for somebody else.
-    fn is_read(&self) -> bool {
-        self.uses().any(|op| !self.overwrites.contains(&op))
-    }
 }
 
 /// The cells of a function's frame.
 #[must_use]
-pub fn slots(
-    program: &Program,
-    function: &Function,
-    frame: &Frame,
-    outlines: &Outlines,
-    assumed: &BTreeSet<Assumption>,
-) -> Vec<Slot> {
+pub fn slots(program: &Program, function: &Function, frame: &Frame, outlines: &Outlines) -> Vec<Slot> {
     let mut known: Vec<(Address, &Access)> = frame
         .accesses
         .iter()
@@ -126,7 +112,6 @@ pub fn slots(
                 others: empty(),
                 overwrites: empty(),
                 suspects: empty(),
-                assumes: BTreeSet::new(),
                 from_outside: false,
             });
             groups.push(vec![access]);
@@ -152,10 +137,7 @@ pub fn slots(
         }
         slot.class = class(program, frame, slot, group, &mut uses);
     }
-    let objects = Objects::of(program, frame, &out);
-    for slot in &mut out {
-        suspects(function, frame, slot, &objects, outlines, assumed);
-    }
+    out.iter_mut().for_each(|slot| suspects(function, frame, slot));
     let live = live(function, &out);
     outside(function, &live, &mut out);
     let wanted = wanted(function, &out, &groups);
@@ -175,7 +157,7 @@ fn wanted(function: &Function, slots: &[Slot], groups: &[Vec<&Access>]) -> HashM
     for (n, group) in groups.iter().enumerate() {
         for access in group {
             let begins = access.place == Where::Known(slots[n].address) && access.size <= 8;
-            let of = if access.reads && begins { &mut reads } else { &mut writes };
+            let of = if access.always_reads && begins { &mut reads } else { &mut writes };
             of.entry(access.op).or_default().push(n);
         }
     }
@@ -257,22 +239,12 @@ fn class(program: &Program, frame: &Frame, slot: &Slot, group: &[&Access], uses:
 
 /// Accesses that may reach a slot without naming it: through an unknown index or a pointer in either direction, from
 /// another base, or by code that was given an address.
-fn suspects(
-    function: &Function,
-    frame: &Frame,
-    slot: &mut Slot,
-    objects: &Objects,
-    outlines: &Outlines,
-    assumed: &BTreeSet<Assumption>,
-) {
+fn suspects(function: &Function, frame: &Frame, slot: &mut Slot) {
     let end = slot.address.offset + slot.size as i64;
-    let (mut out, mut far): (BTreeSet<usize>, BTreeSet<usize>) = (BTreeSet::new(), BTreeSet::new());
+    let mut out = BTreeSet::new();
     for access in &frame.accesses {
         let touches = match access.place {
-            Where::Indexed(_) | Where::Pointer => {
-                far.insert(access.op);
-                false
-            }
+            Where::Indexed(_) | Where::Pointer => true,
             Where::Within(a, span) => {
                 frame.meets(slot.address, end, a, a.offset.saturating_add(span + access.size as i64))
             }
@@ -295,61 +267,10 @@ fn suspects(
     }
     // An escaped address may return as any pointer, and reach any callee.
     if frame.escapes {
-        far.extend(&frame.hidden);
-        let goes_down = |call: &Call| match &call.callee {
-            Callee::Local(entry) => outlines.get(entry).is_none_or(|outline| outline.down),
-            _ => false,
-        };
-        let (down, others): (Vec<_>, Vec<_>) = function.calls.iter().partition(|(_, call)| goes_down(call));
-        out.extend(down.into_iter().map(|(op, _)| op));
-        far.extend(others.into_iter().map(|(op, _)| op));
-    }
-    if far.is_subset(&out) {
-        // Nothing depends on objects.
-    } else if assumed.contains(&Assumption::Objects) && slot.is_read() && objects.exclude(frame, slot) {
-        slot.assumes.insert(Assumption::Objects);
-    } else {
-        out.extend(far);
+        out.extend(&frame.hidden);
+        out.extend(function.calls.keys());
     }
     slot.suspects = out.into_iter().collect();
-}
-
-/// The places of a frame at which an object may begin, and the cells that lie in none.
-struct Objects {
-    /// Addresses that are taken, or from which an index counts.
-    begin: BTreeSet<Address>,
-    /// Cells that keep a register for the caller.
-    walls: Vec<Address>,
-}
-
-impl Objects {
-    fn of(program: &Program, frame: &Frame, slots: &[Slot]) -> Objects {
-        let is = |op: &usize, mnemonic| program.ops[*op].instruction.mnemonic() == mnemonic;
-        let walls = slots.iter().filter(|slot| match slot.class {
-            // A record may hold a register's value as well; the stores of one are no `push`.
-            Class::CalleeSave => {
-                slot.stores.is_empty()
-                    && slot.others.iter().all(|op| is(op, Mnemonic::Push) || is(op, Mnemonic::Pop))
-            }
-            // And so may it hold an address of its caller's frame, which does not become the stack pointer.
-            Class::SavedStack => {
-                slot.loads.iter().any(|op| program.ops[*op].instruction.op0_register() == Register::RSP)
-            }
-            _ => false,
-        });
-        Objects { begin: frame.taken.clone(), walls: walls.map(|slot| slot.address).collect() }
-    }
-
-    /// Whether a slot lies in no object: below all places where one may begin, except those with a wall between.
-    fn exclude(&self, frame: &Frame, slot: &Slot) -> bool {
-        let (at, end) = (slot.address, slot.address.offset + slot.size as i64);
-        self.begin.iter().all(|&begin| {
-            let wall = |wall: &Address| {
-                wall.base == at.base && begin.base == at.base && begin < *wall && wall.offset < at.offset
-            };
-            !frame.meets(at, end, begin, i64::MAX) || self.walls.iter().any(wall)
-        })
-    }
 }
 
 /// Marks the slots that are read on some path from the entry before they are written.

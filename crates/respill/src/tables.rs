@@ -9,7 +9,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 
-use iced_x86::{FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
 use crate::assembler::Place;
 use crate::places::{by_name, into_code};
@@ -132,6 +132,11 @@ pub(crate) fn named<'a>(
     })
 }
 
+/// Whether an operand lies elsewhere than its address says.
+fn by_segment(instruction: &Instruction) -> bool {
+    matches!(instruction.memory_segment(), Register::FS | Register::GS)
+}
+
 /// The table of the indirect jump at `op`, by the straight code before it.
 pub(crate) fn by(program: &Program, op: usize, tables: &HashMap<String, Table>) -> Option<By> {
     let addresses = |op: usize| {
@@ -139,7 +144,8 @@ pub(crate) fn by(program: &Program, op: usize, tables: &HashMap<String, Table>) 
         let plain = i.memory_base() == Register::None
             && i.memory_index() != Register::None
             && i.memory_index_scale() == 8
-            && i.memory_size().size() == 8;
+            && i.memory_size().size() == 8
+            && !by_segment(i);
         let (name, table) = named(program, op, tables).filter(|_| plain)?;
         (!table.distances).then(|| By::Address(name.to_owned()))
     };
@@ -153,7 +159,7 @@ pub(crate) fn by(program: &Program, op: usize, tables: &HashMap<String, Table>) 
     let (mut summed, mut extended) = (false, false);
     for j in (op.saturating_sub(BACK)..op).rev() {
         // A jump to here may bring another address.
-        if program.names.contains_key(&(j + 1)) {
+        if program.names.contains_key(&(j + 1)) || program.targets.contains(&(j + 1)) {
             return None;
         }
         let i = &program.ops[j].instruction;
@@ -170,7 +176,7 @@ pub(crate) fn by(program: &Program, op: usize, tables: &HashMap<String, Table>) 
         };
         let Some(&written) = from.iter().find(|&&register| writes(register)) else { continue };
         let into = i.op0_kind() == OpKind::Register && i.op0_register() == written;
-        let memory = i.op1_kind() == OpKind::Memory;
+        let memory = i.op1_kind() == OpKind::Memory && !by_segment(i);
         match i.mnemonic() {
             Mnemonic::Mov if !summed && into && memory => return addresses(j),
             Mnemonic::Add if !summed && into && i.op1_kind() == OpKind::Register => {
@@ -228,9 +234,12 @@ mod tests {
             ("movq %rdi, %rax\naddq %rdx, %rax\njmp *%rax", None),
             ("jmp *(%rdi,%rax,8)", None),
             ("jmp *.Lt(,%rax,8)", None),
+            ("jmp *%gs:.Lq(,%rax,8)", None),
+            ("movslq %fs:(%rdx,%rax,4), %rax\naddq %rdx, %rax\njmp *%rax", None),
             ("jmp *.Lq(%rdi,%rax,8)", None),
             // Another path leads into the middle.
             ("movslq (%rdx,%rax,4), %rax\naddq %rdx, %rax\n.Lm: jmp *%rax", None),
+            ("movslq (%rdx,%rax,4), %rax\naddq %rdx, %rax\njmp *%rax\nje .-2", None),
             ("movslq (%rdx,%rax,4), %rax\naddq %rdx, %rax\ncall g\njmp *%rax", None),
             ("movslq (%rdx,%rax,4), %rax\naddq %rdx, %rax\nxorl %eax, %eax\njmp *%rax", None),
             ("movslq (%rdx,%rax,4), %rax\nmovq %rcx, %rax\naddq %rdx, %rax\njmp *%rax", None),

@@ -40,7 +40,7 @@ use crate::names::counted;
 pub const UNDECIDED: [&str; 4] = [
     "that no code guesses an address of the stack, reads its own code, or relies on what an earlier call left below the stack pointer",
     "that no unknown index or pointer overwrites a return address, or reads or overwrites a register kept for a caller",
-    "that code outside the file, callers too, keeps to the System V ABI, that no argument on the stack is read again after a call, and that x87 is empty at calls",
+    "that code outside the file, callers too, keeps to the System V ABI, that no argument on the stack is read again after a call, and that x87 is empty, with no exception pending, at calls",
     "signal handlers, exceptions that no call throws, longjmp, debuggers and what the kernel writes",
 ];
 
@@ -290,11 +290,10 @@ impl Report {
         }
     }
 
-    /// The numbers of slots that nothing else touches: by the text, by the text under assumptions, and by runs. Those of
-    /// [`Means::Unreached`] are in none.
+    /// The numbers of slots that nothing else touches, by the text and by runs. Those of [`Means::Unreached`] are in neither.
     #[must_use]
-    pub fn alone(&self) -> [usize; 3] {
-        [Means::Text, Means::Assumed, Means::Writers].map(|means| self.by(means))
+    pub fn alone(&self) -> [usize; 2] {
+        [Means::Text, Means::Writers].map(|means| self.by(means))
     }
 
     /// The number of slots whose separation was checked in this way.
@@ -316,7 +315,7 @@ impl fmt::Display for Report {
             let same = counted((self.instructions - self.changed) as u64, "instruction");
             return writeln!(f, "{}: {same} of both texts are the same", self.verdict());
         }
-        let [text, assumed, writers] = self.alone();
+        let [text, writers] = self.alone();
         // The verdict may end in a place.
         writeln!(
             f,
@@ -332,11 +331,7 @@ impl fmt::Display for Report {
         let checked = Obligation::ALL.into_iter().filter(|&one| one != Obligation::Alone || unreached == 0);
         let names: Vec<&str> = checked.map(Obligation::name).collect();
         writeln!(f, "  checked: {}", names.join(", "))?;
-        let parts = [
-            (text, "the text"),
-            (assumed, "the text under assumptions"),
-            (writers, "following every access of the runs"),
-        ];
+        let parts = [(text, "the text"), (writers, "following every access of the runs")];
         let parts = parts.iter().filter(|(n, _)| *n > 0);
         let mut parts: Vec<String> =
             parts.map(|(n, by)| format!("{} by {by}", counted(*n as u64, "slot"))).collect();

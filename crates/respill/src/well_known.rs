@@ -26,8 +26,14 @@ fn of_crates(name: &str, crates: &[&str]) -> bool {
 
 /// Whether a function of this name never returns: Rust's panics, which are all in one module.
 pub(crate) fn diverges(name: &str) -> bool {
-    of_crates(name, &["4core9panicking"])
-        || name.starts_with("_R") && of_crates(name, &["4core"]) && name.contains("_4core9panicking")
+    const PANICS: [&str; 5] =
+        ["panic", "const_panic", "assert_failed", "assert_matches_failed", "unreachable_display"];
+    let own = name
+        .split_once("4core9panicking")
+        .map(|(_, own)| own.trim_start_matches(|c: char| c.is_ascii_digit()));
+    (of_crates(name, &["4core9panicking"])
+        || name.starts_with("_R") && of_crates(name, &["4core"]) && name.contains("_4core9panicking"))
+        && own.is_some_and(|own| PANICS.iter().any(|panic| own.starts_with(panic)))
 }
 
 /// Whether this is a function of C++'s library in `std` whose own name begins like one that throws.
@@ -151,6 +157,9 @@ mod tests {
             "_RNvNtCs1_6my4core9panicking4note",
             "_RINvCs1_2my13unwrap_failedNtNtCs2_4core3fmt5ErrorE",
             "_ZN4core9panicking5panicE",
+            // Of another crate with the name `core`.
+            "_ZN4core9panicking4note17h0123456789abcdefE",
+            "_RNvNtCsabc_4core9panicking4note",
         ] {
             assert!(!never_returns(name), "{name}");
         }

@@ -107,8 +107,7 @@ pub(super) struct Checks {
 
 impl Checks {
     fn of(checked: &Checked) -> Checks {
-        // `objects` is not assumed here.
-        let [by_text, _, by_runs] = checked.report.alone();
+        let [by_text, by_runs] = checked.report.alone();
         Checks {
             by_text,
             by_runs,

@@ -106,11 +106,6 @@ impl Build {
         row(&self.subject, &self.by)
     }
 
-    /// Whether a compiler made it.
-    pub(crate) fn compiled(&self) -> bool {
-        self.by != "assembly"
-    }
-
     /// Whether its driver takes a number of inputs.
     pub(crate) fn takes_inputs(&self) -> bool {
         self.subject.body.is_some()

@@ -74,7 +74,7 @@ impl Races {
         Races { rounds, clock, record, moved: BTreeMap::new() }
     }
 
-    /// Races a program, as rewritten in each way that runs here.
+    /// Races a program, as rewritten for each home that runs here.
     ///
     /// # Errors
     /// A program is not built, fails, or prints something else than the original.
@@ -90,9 +90,9 @@ impl Races {
         let due = printed(&baseline, build)?;
         let (mut folders, mut variants, mut rows) = (Vec::new(), Vec::new(), Vec::new());
         let subject = format!("real-code/{}", build.name());
-        for (way, text) in surveyed.rewritten.iter().filter(|(way, _)| runs_here(way)) {
+        for (&home, text) in surveyed.rewritten.iter().filter(|(home, _)| runs_here(**home)) {
             let folder = built(text)?;
-            let program = command(&way.to_string(), build, folder.path(), inputs);
+            let program = command(home.name(), build, folder.path(), inputs);
             let right = printed(&program, build)? == due;
             rows.push(GateRow {
                 what: format!("{subject} prints what the original prints"),
@@ -102,9 +102,7 @@ impl Races {
                 skipped: 0,
                 why: String::new(),
             });
-            let homes =
-                if way.under.is_none() { &surveyed.survey.homes } else { &surveyed.survey.under_objects };
-            let moved = homes.get(way.home.name()).map_or(0, |one| one.moved);
+            let moved = surveyed.survey.homes.get(home.name()).map_or(0, |one| one.moved);
             self.moved.insert((subject.clone(), program.name.clone()), moved);
             folders.push(folder);
             variants.push(program);
@@ -225,7 +223,7 @@ mod tests {
         };
         let rows = here.rows(false, &["ring/sha512-x86_64".to_owned()]);
         let build = here.build(&rows[0].0, &rows[0].1).expect("a build");
-        let mut surveyed = survey(&build.name(), &build.text, &[Bank::Mm], build.compiled());
+        let mut surveyed = survey(&build.name(), &build.text, &[Bank::Mm]);
         let mut races = Races::new(1);
         races.race(&here, &build, &surveyed).expect("raced");
         let row = &races.record.results[0];

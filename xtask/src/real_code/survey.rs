@@ -2,9 +2,8 @@
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{self, Debug};
+use std::fmt::Debug;
 
-use lanework_respill::assumption::Assumption;
 use lanework_respill::homes::Bank;
 use lanework_respill::plan::{Plan, Policy, Stays, Wish, plan};
 use lanework_respill::rewrite::{Options as Rewriting, rewrite};
@@ -47,9 +46,6 @@ pub(crate) struct Survey {
     /// The outcome for the slots, by home.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) homes: BTreeMap<String, Moved>,
-    /// The same under the assumption `objects`, for what a compiler made.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) under_objects: BTreeMap<String, Moved>,
 }
 
 /// The rewrite for one home.
@@ -68,28 +64,12 @@ pub(crate) struct Moved {
     pub(crate) sent_back: Counts,
 }
 
-/// A home, and what is assumed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Way {
-    pub(crate) home: Bank,
-    pub(crate) under: Option<Assumption>,
-}
-
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.under {
-            None => f.write_str(self.home.name()),
-            Some(under) => write!(f, "{} under {under}", self.home.name()),
-        }
-    }
-}
-
 /// A survey, and the accepted texts.
 pub(crate) struct Surveyed {
     pub(crate) survey: Survey,
-    pub(crate) rewritten: BTreeMap<Way, String>,
+    pub(crate) rewritten: BTreeMap<Bank, String>,
     /// The functions that moved slots belong to.
-    pub(crate) touched: BTreeMap<Way, BTreeSet<String>>,
+    pub(crate) touched: BTreeMap<Bank, BTreeSet<String>>,
     /// Processor time of one analysis, the assembler's included, if Linux tells it.
     pub(crate) seconds: Option<f64>,
 }
@@ -120,46 +100,32 @@ fn count(counts: &mut Counts, name: String) {
     *counts.entry(name).or_default() += 1;
 }
 
-/// Analyses a text and rewrites it for each home. Uses no inputs, so that what is accepted is proved. Compiled code is
-/// also proved under `objects`.
-pub(crate) fn survey(name: &str, text: &str, homes: &[Bank], compiled: bool) -> Surveyed {
+/// Analyses a text and rewrites it for each home. Uses no inputs, so that what is accepted is proved.
+pub(crate) fn survey(name: &str, text: &str, homes: &[Bank]) -> Surveyed {
     let mut survey =
         Survey { text: sha256(text.as_bytes()), lines: text.lines().count(), ..Survey::default() };
-    let mut out = Surveyed {
-        survey: Survey::default(),
-        rewritten: BTreeMap::new(),
-        touched: BTreeMap::new(),
-        seconds: None,
+    let (mut rewritten, mut touched) = (BTreeMap::new(), BTreeMap::new());
+    let begun = processor_time();
+    let program = match Program::new(name, text) {
+        Ok(program) => program,
+        Err(e) => {
+            survey.refused = Some(e.to_string());
+            return Surveyed { survey, rewritten, touched, seconds: None };
+        }
     };
-    let assumptions = [None, Some(Assumption::Objects)];
-    for under in assumptions.into_iter().filter(|under| compiled || under.is_none()) {
-        let begun = processor_time();
-        let program = match Program::new(name, text) {
-            Ok(program) => program,
-            Err(e) => {
-                survey.refused = Some(e.to_string());
-                break;
-            }
-        };
-        let analysis = Analysis::assuming(program, &under.into_iter().collect());
-        if under.is_none() {
-            out.seconds = begun.zip(processor_time()).map(|(begun, end)| end - begun);
-            count_slots(&analysis, &mut survey);
+    let analysis = Analysis::new(program);
+    let seconds = begun.zip(processor_time()).map(|(begun, end)| end - begun);
+    count_slots(&analysis, &mut survey);
+    for &home in homes {
+        let (moved, accepted) = proved(&analysis, home);
+        if let Some((plan, text)) = accepted {
+            rewritten.insert(home, text);
+            let name = |&(unit, _): &(usize, usize)| analysis.units[unit].function.name().to_owned();
+            touched.insert(home, plan.homes.keys().map(name).collect());
         }
-        for &home in homes {
-            let (moved, accepted) = proved(&analysis, home);
-            if let Some((plan, text)) = accepted {
-                let way = Way { home, under };
-                out.rewritten.insert(way, text);
-                let name = |&(unit, _): &(usize, usize)| analysis.units[unit].function.name().to_owned();
-                out.touched.insert(way, plan.homes.keys().map(name).collect());
-            }
-            let table = if under.is_none() { &mut survey.homes } else { &mut survey.under_objects };
-            table.insert(home.name().to_owned(), moved);
-        }
+        survey.homes.insert(home.name().to_owned(), moved);
     }
-    out.survey = survey;
-    out
+    Surveyed { survey, rewritten, touched, seconds }
 }
 
 fn count_slots(analysis: &Analysis, survey: &mut Survey) {
@@ -239,35 +205,19 @@ mod tests {
 
     const TEXT: &str = "\t.globl f\nf:\tmovq %rdi, -8(%rsp)\n\tleaq (%rsi,%rsi), %rdi\n\tmovq -8(%rsp), %rax\n\taddq %rdi, %rax\n\tret\n";
 
-    fn way(home: Bank, under: Option<Assumption>) -> Way {
-        Way { home, under }
-    }
-
     #[test]
     fn a_spilled_value_is_counted_and_moved() {
-        let surveyed = survey("f.s", TEXT, &[Bank::Mm, Bank::K], false);
+        let surveyed = survey("f.s", TEXT, &[Bank::Mm, Bank::K]);
         assert_eq!((surveyed.survey.functions, surveyed.survey.slots, surveyed.survey.opaque), (1, 1, 0));
         assert_eq!(surveyed.survey.homes["mm"].moved, 1, "{:?}", surveyed.survey);
-        assert!(surveyed.rewritten[&way(Bank::Mm, None)].contains("%mm0"));
-        assert!(surveyed.touched[&way(Bank::K, None)].contains("f"));
-        assert!(surveyed.survey.under_objects.is_empty());
+        assert!(surveyed.rewritten[&Bank::Mm].contains("%mm0"));
+        assert!(surveyed.touched[&Bank::K].contains("f"));
         assert!(surveyed.seconds.is_some_and(|seconds| seconds > 0.0), "{:?}", surveyed.seconds);
     }
 
     #[test]
-    fn a_value_below_an_array_moves_under_objects_alone() {
-        let text = "\t.globl f\nf:\tmovq %rdi, -40(%rsp)\n\tmovq $0, -32(%rsp,%rsi,8)\n\tmovq -40(%rsp), %rax\n\tret\n";
-        let surveyed = survey("f.s", text, &[Bank::Xmm], true).survey;
-        assert_eq!(
-            (surveyed.homes["xmm"].moved, surveyed.under_objects["xmm"].moved),
-            (0, 1),
-            "{surveyed:?}"
-        );
-    }
-
-    #[test]
     fn what_no_assembler_reads_is_refused_as_a_file() {
-        let why = survey("f.s", "f: nonsense %rax\n", &[Bank::Mm], true).survey.refused.expect("refused");
+        let why = survey("f.s", "f: nonsense %rax\n", &[Bank::Mm]).survey.refused.expect("refused");
         assert!(why.starts_with("f.s:1"), "{why}");
     }
 }

@@ -25,10 +25,6 @@ pub struct Outline {
     pub stores: BTreeSet<(i64, i64)>,
     /// Whether it may touch any byte of the caller's frame.
     pub wild: bool,
-    /// Whether it accesses anything through pointers that it was given or has loaded.
-    pub follows: bool,
-    /// Whether it may reach down from one.
-    pub down: bool,
     /// Whether it names bytes below its stack pointer that it reads before it has written them.
     pub below: bool,
 }
@@ -51,8 +47,6 @@ impl Outline {
         self.stores.extend(&other.stores);
         self.bound_stores();
         self.wild |= other.wild;
-        self.follows |= other.follows;
-        self.down |= other.down;
         self.below |= other.below;
         if self.wild {
             self.reach.clear();

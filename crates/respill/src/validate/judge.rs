@@ -203,8 +203,7 @@ pub fn validate(
     if !reasons.is_empty() {
         return Err(refuse(reasons, runs));
     }
-    let moved = edits.homes.keys().map(|key| &original.units[key.0].slots[key.1]);
-    let mut assumes: BTreeSet<Assumption> = moved.flat_map(|slot| slot.assumes.iter().copied()).collect();
+    let mut assumes = BTreeSet::new();
     let tables = !edits.homes.is_empty() && !original.unbounded.is_empty();
     assumes.extend(tables.then_some(Assumption::Tables));
     let abi = !edits.homes.is_empty() && !original.unkept.is_empty();
@@ -224,11 +223,10 @@ pub fn validate(
                 ran: slot.uses().filter(|op| all.counts.contains_key(op)).count(),
                 means: means(
                     home,
-                    match (suspected(key), slot.assumes.is_empty()) {
-                        (true, _) if unseen.contains_key(key) => Means::Unreached,
-                        (true, _) => Means::Writers,
-                        (false, false) => Means::Assumed,
-                        (false, true) => Means::Text,
+                    match suspected(key) {
+                        true if unseen.contains_key(key) => Means::Unreached,
+                        true => Means::Writers,
+                        false => Means::Text,
                     },
                     if tables || abi { Means::Assumed } else { Means::Text },
                 ),

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lanework_respill::assumption::Assumption;
 use lanework_respill::homes::Bank;
 use lanework_respill::plan::{self, Policy, Wish};
 use lanework_respill::rewrite::{self, Options as Rewriting};
@@ -112,20 +111,9 @@ pub(crate) fn printed(text: &str, driver: &Path, directory: &Path) -> Result<Str
 
 /// Rewrites a text with every kind of home, without any input, and runs what is accepted.
 pub(crate) fn every_home(name: &str, text: &str, driver: &Path, directory: &Path) -> Vec<Tried> {
-    every_home_under(&BTreeSet::new(), name, text, driver, directory)
-}
-
-/// The same under assumptions.
-pub(crate) fn every_home_under(
-    assumed: &BTreeSet<Assumption>,
-    name: &str,
-    text: &str,
-    driver: &Path,
-    directory: &Path,
-) -> Vec<Tried> {
     let tried = |bank, outcome| Tried { name: name.to_owned(), bank, outcome };
     let original = match Program::new(name, text) {
-        Ok(program) => Analysis::assuming(program, assumed),
+        Ok(program) => Analysis::new(program),
         Err(e) => return vec![tried(Bank::Mm, Outcome::Unread(e.to_string()))],
     };
     let before = printed(text, driver, directory).unwrap_or_else(|e| panic!("{name}: {e}"));

@@ -16,7 +16,7 @@ mod terms;
 mod vector;
 mod verdict;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -25,7 +25,6 @@ use common::batch::{Batch, accepted};
 use common::generator::Features;
 use common::mutants::{PATHS, mutants};
 use common::native::{moved, wish};
-use lanework_respill::assumption::Assumption;
 use lanework_respill::homes::Bank;
 use lanework_respill::{Analysis, Program, plan, rewrite};
 use solver::Solver;
@@ -81,8 +80,8 @@ fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |said| said.parse().unwrap_or_else(|_| panic!("{name}={said}")))
 }
 
-/// The functions of the adversarial corpus, each with a name and the assumptions that it needs.
-fn corpus() -> Vec<(String, String, BTreeSet<Assumption>)> {
+/// The functions of the adversarial corpus, each with a name.
+fn corpus() -> Vec<(String, String)> {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/adversarial");
     let mut out = Vec::new();
     for folder in [place.clone(), place.join("own")] {
@@ -90,14 +89,9 @@ fn corpus() -> Vec<(String, String, BTreeSet<Assumption>)> {
             let path = entry.expect("an entry").path();
             let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
             let text = std::fs::read_to_string(&path).unwrap_or_default();
-            let under = [Assumption::Objects].into_iter().filter(|_| name == "objects" || name == "landing");
-            let objects: BTreeSet<Assumption> = under.collect();
             match path.extension().and_then(|end| end.to_str()) {
-                Some("s") => out.push((name, text, objects)),
-                Some("txt") => {
-                    let all = common::native::own(&text).into_iter();
-                    out.extend(all.map(|(name, text)| (name, text, objects.clone())));
-                }
+                Some("s") => out.push((name, text)),
+                Some("txt") => out.extend(common::native::own(&text)),
                 _ => (),
             }
         }
@@ -121,9 +115,9 @@ const BEYOND: [(&str, &str, &str); 3] = [
 fn the_judges_agree_on_the_corpus() {
     let Some(mut solver) = Solver::start("the corpus") else { return };
     let mut all = All::default();
-    for (name, text, assumed) in corpus() {
+    for (name, text) in corpus() {
         let Ok(program) = Program::new(&name, text.as_str()) else { continue };
-        let analysis = Analysis::assuming(program, &assumed);
+        let analysis = Analysis::new(program);
         for bank in Bank::ALL {
             if let Ok((slots @ 1.., made)) = moved(&analysis, bank) {
                 let mut judged = judge(&text, &made, &mut solver);

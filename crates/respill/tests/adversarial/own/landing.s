@@ -22,7 +22,7 @@ thrower:
 	movl	$8, %edi
 	call	__cxa_allocate_exception
 	movq	%rax, %rdi
-	movq	%rbx, (%rax)
+	movq	%rbx, thrown(%rip)
 	movl	$0, %edx
 	movl	$_ZTIm, %esi
 	call	__cxa_throw
@@ -77,7 +77,7 @@ f:
 	call	__cxa_begin_catch
 	xorl	%ebp, %ebp
 	movq	16(%rsp), %rbp
-	addq	(%rax), %rbp
+	addq	thrown(%rip), %rbp
 	movq	%rbp, 24(%rsp)
 	notq	%rbp
 	movq	24(%rsp), %rbp
@@ -86,6 +86,7 @@ f:
 	jmp	.L5
 	.cfi_endproc
 .LFE1:
+	.comm	thrown,8,8
 	.globl	__gxx_personality_v0
 	.section	.gcc_except_table,"a",@progbits
 	.align 4
