@@ -4,12 +4,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use lanework_integer::{Int, Uint};
-use lanework_vdf::serial::{CHIA_BITS, CHIA_BYTES};
-use lanework_vdf::{Discriminant, Form, Lenient, Limits, Options, Question, Task, prove, verify};
-
-/// Witness types are bytes in Chia's blocks.
-const DEEPEST: u64 = 255;
+/// Bytes of a form.
+const FORM: usize = 100;
 
 /// Bytes that the library allocated.
 #[derive(Debug)]
@@ -40,11 +36,6 @@ unsafe fn bytes<'a>(at: *const u8, len: usize) -> Option<&'a [u8]> {
     Some(unsafe { core::slice::from_raw_parts(at, len) })
 }
 
-/// Chia's discriminants have at most 1,024 bits.
-fn discriminant(seed: &[u8], bits: usize) -> Option<Discriminant> {
-    if bits <= CHIA_BITS { Discriminant::from_seed(seed, bits).ok() } else { None }
-}
-
 /// Writes the absolute value of a challenge's discriminant, highest byte first.
 ///
 /// # Safety
@@ -58,13 +49,13 @@ pub unsafe extern "C" fn create_discriminant_wrapper(
 ) -> bool {
     guard(|| {
         // SAFETY: the caller lends it.
-        let d = discriminant(unsafe { bytes(seed, seed_size) }?, size_bits)?;
-        let mut magnitude = vec![0; size_bits / 8];
-        d.value().magnitude().write_be_bytes(&mut magnitude);
-        if result.is_null() {
+        let seed = unsafe { bytes(seed, seed_size) }?;
+        let mut longest = [0; 128];
+        let magnitude = longest.get_mut(..size_bits / 8).filter(|_| size_bits.is_multiple_of(8))?;
+        if result.is_null() || !lanework_chia::create_discriminant(seed, magnitude) {
             return None;
         }
-        // SAFETY: the caller lends that many bytes, which cannot overlap a vector of ours.
+        // SAFETY: the caller lends that many bytes, which cannot overlap an array of ours.
         unsafe { result.copy_from_nonoverlapping(magnitude.as_ptr(), magnitude.len()) };
         Some(())
     })
@@ -87,10 +78,7 @@ pub unsafe extern "C" fn prove_wrapper(
     let proved = guard(|| {
         // SAFETY: the caller lends both.
         let (seed, x) = unsafe { (bytes(challenge_hash, challenge_size)?, bytes(x_s, x_s_size)?) };
-        let d = discriminant(seed, discriminant_size_bits)?;
-        let task = Task::new(d.clone(), Form::from_bytes(Lenient, &d, x).ok()?, num_iterations);
-        let proved = prove(&task, &Options::default(), &mut |_| true).ok()?;
-        Some(proved.proof.to_bytes(&d).into_boxed_slice())
+        lanework_chia::prove(seed, x, discriminant_size_bits, num_iterations).map(Vec::into_boxed_slice)
     });
     match proved {
         Some(proof) => ByteArray { length: proof.len(), data: Box::into_raw(proof).cast() },
@@ -116,12 +104,9 @@ pub unsafe extern "C" fn verify_n_wesolowski_wrapper(
         // SAFETY: the caller lends them.
         let (magnitude, x, proof) = unsafe {
             let magnitude = bytes(discriminant_bytes, discriminant_size)?;
-            (magnitude, bytes(x_s, CHIA_BYTES)?, bytes(proof_blob, proof_blob_size)?)
+            (magnitude, bytes(x_s, FORM)?, bytes(proof_blob, proof_blob_size)?)
         };
-        let d = Discriminant::new(&Int::new(true, Uint::from_be_bytes(magnitude)?)).ok()?;
-        let limits = Limits { depth: DEEPEST, bits: CHIA_BITS, iterations: u64::MAX };
-        verify(Lenient, &d, &Question { x, proof, iterations: num_iterations, depth: recursion }, &limits)
-            .ok()
+        lanework_chia::verify_n_wesolowski(magnitude, x, proof, num_iterations, recursion).then_some(())
     })
     .is_some()
 }

@@ -6,8 +6,8 @@ use lanework_vdf::{Form, Lenient, number};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::buffers::Buffer;
 use crate::errors::Raise;
+use crate::sys::Buffer;
 use crate::vdf::Discriminant;
 
 /// The coefficients a and b in hexadecimal digits.

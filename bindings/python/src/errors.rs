@@ -199,3 +199,8 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     }
     Ok(())
 }
+
+/// The name of an object's class, for messages.
+pub(crate) fn kind(obj: &Bound<'_, PyAny>) -> String {
+    obj.get_type().name().map_or_else(|_| "this".to_owned(), |name| name.to_string())
+}

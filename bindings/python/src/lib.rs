@@ -1,10 +1,11 @@
 //! The extension module of the Python package `lanework`: one file for each primitive. `python/lanework` re-exports it.
 
-mod buffers;
 mod chiavdf;
 mod errors;
 mod magma;
 mod mayo;
+mod rows;
+mod sys;
 mod vdf;
 
 use pyo3::prelude::*;

@@ -14,8 +14,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 use zeroize::Zeroizing;
 
-use crate::buffers::{Buffer, Writable};
 use crate::errors::{Raise, malformed};
+use crate::sys::{Buffer, Writable};
 
 /// Shorter inputs take less time than releasing the GIL.
 const SHORT: usize = 256;

@@ -9,8 +9,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyType};
 
-use crate::buffers::{Buffer, Rows, kind};
-use crate::errors::{Raise, malformed};
+use crate::errors::{Raise, kind, malformed};
+use crate::rows::Rows;
+use crate::sys::Buffer;
 
 /// The parameter set that a name and a round stand for.
 fn params(name: &str, round: i64) -> PyResult<&'static Params> {

@@ -13,9 +13,9 @@ use lanework_vdf::{
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyType};
 
-use crate::buffers::Buffer;
 use crate::errors::{Kind, Raise, exception, malformed};
 use crate::mayo::threads as checked_threads;
+use crate::sys::Buffer;
 
 /// Time between two looks for signals and two calls of a progress function.
 const LOOK: Duration = Duration::from_millis(100);

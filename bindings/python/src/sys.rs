@@ -9,9 +9,8 @@ use std::slice;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
 
-use crate::errors::malformed;
+use crate::errors::{kind, malformed};
 
 /// An exported buffer. Boxed, since an exporter may keep the structure's address.
 struct View(Box<ffi::Py_buffer>);
@@ -32,6 +31,16 @@ impl View {
 
     fn bytes(&self) -> &[u8] {
         bytes(&self.0)
+    }
+
+    /// The two lengths of a two-dimensional array of bytes whose shape was requested.
+    fn lengths(&self) -> Option<(usize, usize)> {
+        if self.0.ndim != 2 || self.0.itemsize != 1 || self.0.shape.is_null() {
+            return None;
+        }
+        // SAFETY: the shape was given, so it holds `ndim` = 2 lengths for as long as the buffer is exported.
+        let (count, width) = unsafe { (*self.0.shape, *self.0.shape.add(1)) };
+        Some((usize::try_from(count).unwrap_or(0), usize::try_from(width).unwrap_or(0)))
     }
 }
 
@@ -72,6 +81,12 @@ pub(crate) struct Buffer(View);
 impl Buffer {
     pub(crate) fn get(obj: &Bound<'_, PyAny>) -> PyResult<Buffer> {
         View::get(obj, ffi::PyBUF_SIMPLE).map(Buffer)
+    }
+
+    /// A two-dimensional array of bytes, and its two lengths; `None` for other shapes and other items.
+    pub(crate) fn matrix(obj: &Bound<'_, PyAny>) -> PyResult<Option<(Buffer, usize, usize)>> {
+        let view = View::get(obj, ffi::PyBUF_ND | ffi::PyBUF_C_CONTIGUOUS)?;
+        Ok(view.lengths().map(|(count, width)| (Buffer(view), count, width)))
     }
 
     pub(crate) fn as_slice(&self) -> &[u8] {
@@ -143,7 +158,7 @@ impl<'py> FromPyObject<'_, 'py> for Writable {
 pub(crate) struct Views(Vec<ffi::Py_buffer>);
 
 impl Views {
-    fn get(list: &Bound<'_, PyAny>) -> PyResult<Views> {
+    pub(crate) fn get(list: &Bound<'_, PyAny>) -> PyResult<Views> {
         let py = list.py();
         let mut views = Views(Vec::with_capacity(list.len()?));
         for (i, item) in list.try_iter()?.enumerate() {
@@ -164,6 +179,14 @@ impl Views {
         }
         Ok(views)
     }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn slices(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(bytes)
+    }
 }
 
 impl Drop for Views {
@@ -181,122 +204,3 @@ impl Drop for Views {
 unsafe impl Send for Views {}
 // SAFETY: as for `View`.
 unsafe impl Sync for Views {}
-
-/// Many byte strings: a list or tuple of buffers, the rows of a two-dimensional array of bytes, or an Arrow array.
-pub(crate) enum Rows {
-    Each(Views),
-    Offsets { data: Buffer, ends: Vec<usize>, valid: Option<Valid> },
-}
-
-/// Arrow's bitmap of values that are not null, from a bit on.
-pub(crate) struct Valid {
-    bitmap: Buffer,
-    from: usize,
-}
-
-impl Valid {
-    fn is_set(&self, i: usize) -> bool {
-        let at = self.from + i;
-        self.bitmap.get(at / 8).is_some_and(|byte| byte >> (at % 8) & 1 == 1)
-    }
-}
-
-impl Rows {
-    pub(crate) fn get(obj: &Bound<'_, PyAny>) -> PyResult<Rows> {
-        if obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>() {
-            return Views::get(obj).map(Rows::Each);
-        }
-        if obj.hasattr("__arrow_c_array__")? || obj.hasattr("__arrow_c_stream__")? {
-            return Rows::arrow(obj);
-        }
-        let view = match View::get(obj, ffi::PyBUF_ND | ffi::PyBUF_C_CONTIGUOUS) {
-            Ok(view) => view,
-            Err(why) if why.is_instance_of::<PyTypeError>(obj.py()) => return Err(not_rows(obj)),
-            Err(why) => return Err(why),
-        };
-        if view.0.ndim != 2 || view.0.itemsize != 1 || view.0.shape.is_null() {
-            return Err(not_rows(obj));
-        }
-        // SAFETY: the shape was requested, so it holds `ndim` = 2 lengths for as long as the buffer is exported.
-        let (count, width) = unsafe { (*view.0.shape, *view.0.shape.add(1)) };
-        let count = usize::try_from(count).unwrap_or(0);
-        let width = usize::try_from(width).unwrap_or(0);
-        // The length is `count` times `width`; an exporter that says otherwise meets the bounds checks of slices.
-        let ends = (0..=count).map(|i| i * width).collect();
-        Ok(Rows::Offsets { data: Buffer(view), ends, valid: None })
-    }
-
-    /// An Arrow array through the buffer protocol of its buffers; `lanework.arrow` takes it apart.
-    fn arrow(obj: &Bound<'_, PyAny>) -> PyResult<Rows> {
-        type Parts<'py> =
-            (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>, Bound<'py, PyAny>, usize, usize, usize);
-        let parts = obj.py().import("lanework.arrow")?.getattr("_parts")?.call1((obj,))?;
-        let (data, bitmap, offsets, width, from, count): Parts<'_> = parts.extract()?;
-        let valid = bitmap.map(|b| Buffer::get(&b).map(|bitmap| Valid { bitmap, from })).transpose()?;
-        let data = Buffer::get(&data)?;
-        let fault = || malformed("the Arrow array's buffers do not hold its rows");
-        if offsets.is_none() {
-            let skip = width.checked_mul(from).ok_or_else(fault)?;
-            let end = width.checked_mul(count).and_then(|n| n.checked_add(skip)).ok_or_else(fault)?;
-            if end > data.len() {
-                return Err(fault());
-            }
-            let ends = (0..=count).map(|i| skip + i * width).collect();
-            return Ok(Rows::Offsets { data, ends, valid });
-        }
-        // `width` is the size of an offset: 4 or 8 bytes.
-        let offsets = Buffer::get(&offsets)?;
-        let word =
-            |bytes: &[u8]| bytes.iter().rev().fold(0u64, |sum, &byte| sum << 8 | u64::from(byte)) as usize;
-        if count == 0 {
-            return Ok(Rows::Offsets { data, ends: vec![0], valid });
-        }
-        let all = offsets.chunks_exact(width.max(1)).skip(from).take(count + 1);
-        let ends: Vec<usize> = all.map(word).collect();
-        if ends.len() != count + 1 || !ends.is_sorted() || ends.last().is_some_and(|&end| end > data.len()) {
-            return Err(fault());
-        }
-        Ok(Rows::Offsets { data, ends, valid })
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Rows::Each(each) => each.0.len(),
-            Rows::Offsets { ends, .. } => ends.len() - 1,
-        }
-    }
-
-    /// The rows; a null one is `None`.
-    pub(crate) fn slices(&self) -> Vec<Option<&[u8]>> {
-        let unless_null =
-            |valid: &Option<Valid>, i: usize| valid.as_ref().is_none_or(|valid| valid.is_set(i));
-        match self {
-            Rows::Each(each) => each.0.iter().map(|view| Some(bytes(view))).collect(),
-            Rows::Offsets { data, ends, valid } => ends
-                .windows(2)
-                .enumerate()
-                .map(|(i, pair)| unless_null(valid, i).then(|| &data[pair[0]..pair[1]]))
-                .collect(),
-        }
-    }
-}
-
-/// The name of an object's class.
-pub(crate) fn kind(obj: &Bound<'_, PyAny>) -> String {
-    obj.get_type().name().map_or_else(|_| "this".to_owned(), |name| name.to_string())
-}
-
-fn not_rows(obj: &Bound<'_, PyAny>) -> PyErr {
-    PyTypeError::new_err(format!(
-        "a batch is a list of bytes-like objects, a two-dimensional array of bytes or an Arrow array, not {}",
-        kind(obj)
-    ))
-}
-
-impl<'py> FromPyObject<'_, 'py> for Rows {
-    type Error = PyErr;
-
-    fn extract(obj: Borrowed<'_, 'py, PyAny>) -> PyResult<Rows> {
-        Rows::get(&obj)
-    }
-}

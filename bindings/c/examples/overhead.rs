@@ -1,0 +1,75 @@
+//! What a call through the C interface takes beside the same work in Rust: `cargo run --release -p lanework-c --example overhead`.
+//!
+//! Both sides of a pair alternate in one process and one thread. A line has the medians, and the median of the pairs' differences.
+
+use std::hint::black_box;
+use std::ptr;
+use std::time::Instant;
+
+use lanework::mayo::{LW_MAYO2, lw_mayo_public_key_from_bytes, lw_mayo_verify};
+use lanework::status::lw_status;
+use lanework_mayo::{Engine, Params, Round, SecretKey, Set, Signature, VerifyingKey};
+
+const PAIRS: usize = 301;
+const CALLS: usize = 256;
+
+/// Nanoseconds of one call, over many.
+fn nanoseconds(mut call: impl FnMut()) -> f64 {
+    let begun = Instant::now();
+    (0..CALLS).for_each(|_| call());
+    begun.elapsed().as_secs_f64() * 1e9 / CALLS as f64
+}
+
+fn median(mut all: Vec<f64>) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all[all.len() / 2]
+}
+
+fn race(name: &str, mut c: impl FnMut(), mut rust: impl FnMut()) {
+    let pairs: Vec<(f64, f64)> = (0..PAIRS)
+        .map(|i| {
+            if i % 2 == 0 {
+                let c = nanoseconds(&mut c);
+                (c, nanoseconds(&mut rust))
+            } else {
+                let rust = nanoseconds(&mut rust);
+                (nanoseconds(&mut c), rust)
+            }
+        })
+        .collect();
+    let [c, rust, apart] = [|p: &(f64, f64)| p.0, |p: &(f64, f64)| p.1, |p: &(f64, f64)| p.0 - p.1]
+        .map(|of| median(pairs.iter().map(of).collect()));
+    println!("{name}: C {c:.0} ns, Rust {rust:.0} ns, apart {apart:+.0} ns");
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let params = Params::of(Round::Three, Set::Mayo2);
+    let engine = Engine::best();
+    let secret = SecretKey::generate_os(params)?;
+    let message = b"a message of thirty-two bytes...";
+    let signature = secret.sign(engine, message)?;
+    let public = secret.public_key(engine);
+    let verifying = VerifyingKey::new(engine, &public);
+    // Behind pointers, as in a program that loads the library.
+    let from_bytes = black_box(lw_mayo_public_key_from_bytes as unsafe extern "C" fn(_, _, _, _) -> _);
+    let verify = black_box(lw_mayo_verify as unsafe extern "C" fn(_, _, _, _, _) -> _);
+    let mut key = ptr::null();
+    let bytes = public.as_bytes();
+    // SAFETY: the key's bytes live, and `key` is a place for a handle.
+    assert_eq!(unsafe { from_bytes(LW_MAYO2, bytes.as_ptr(), bytes.len(), &raw mut key) }, lw_status::Ok);
+    let signed = signature.as_bytes();
+    race(
+        "MAYO-2, verify",
+        || {
+            // SAFETY: `key` is a handle that is never freed, and the buffers live.
+            let status =
+                unsafe { verify(key, message.as_ptr(), message.len(), signed.as_ptr(), signed.len()) };
+            assert_eq!(status, lw_status::Ok);
+        },
+        || {
+            let read = Signature::from_bytes(params, signed).expect("a signature");
+            verifying.verify(message, &read).expect("it is right");
+        },
+    );
+    Ok(())
+}
