@@ -109,6 +109,8 @@ pub(crate) fn frames(program: &Program) -> Frames {
     // The first instruction, the distance of the frame's register from that address, those remembered, and the cells.
     let mut open: Option<(usize, i64, Vec<i64>, BTreeSet<i64>)> = None;
     let mut from = None;
+    // Whether the procedure has handlers, and its first arguments on the stack, which the unwinder takes off before a handler.
+    let (mut handlers, mut pushed) = (false, None);
     for i in 0..program.text.statements().len() {
         let Some((directive, what)) = program.text.directive(i) else { continue };
         let Some(said) = directive.strip_prefix(".cfi_") else { continue };
@@ -117,15 +119,22 @@ pub(crate) fn frames(program: &Program) -> Frames {
         let known = match (said, &mut open) {
             ("startproc", None) => {
                 open = Some((op, 8, Vec::new(), BTreeSet::new()));
+                (handlers, pushed) = (false, None);
                 what.is_empty()
             }
             ("endproc", Some(_)) => {
-                out.escapes.extend(from.take().map_or(0..0, |from| from..op));
+                let from = from.take().into_iter().chain(pushed.filter(|_| handlers)).min();
+                out.escapes.extend(from.map_or(0..0, |from| from..op));
                 let (begin, _, _, cells) = open.take().unwrap_or_default();
                 out.procedures.insert(begin, (op, cells));
                 true
             }
             (_, Some((_, by, remembered, cells))) => {
+                handlers |= said == "lsda";
+                let none = |size: &&str| matches!(*size, "0x0" | "0x00");
+                if said == "escape" && values[0] == "0x2e" && !values.get(1).is_some_and(none) {
+                    pushed.get_or_insert(op);
+                }
                 directive_of(said, &values, by, remembered, cells).is_some()
             }
             ("sections", None) => true,

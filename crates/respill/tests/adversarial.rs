@@ -233,7 +233,8 @@ fn what_a_handler_reads_stays() {
         ("0x10,0x3,0x2,0x76,0x70", true),
         ("0xf,0x3,0x77,0x8,0x6", true),
         ("0x2e,0x10,0xf,0x3,0x77,0x8,0x6", true),
-        ("0x2e, 0x10", false),
+        ("0x2e, 0x10", true),
+        ("0x2e, 0x00", false),
     ] {
         let text = text.replace(".LEHB0:", &format!("\t.cfi_escape {escape}\n.LEHB0:"));
         let analysis = Analysis::new(Program::new("landing.s", text).expect("a program"));

@@ -603,3 +603,13 @@ fn bytes_behind_a_jump_may_be_followed_by_more_filling() {
         assert_eq!(judged.is_ok(), right, "{bytes}: {judged:?}");
     }
 }
+
+#[test]
+fn an_entry_that_is_bytes_is_compared_too() {
+    // The mark of an entry as hand-written files have it. The caller's register holds its address.
+    let marked = "\t.globl f\nf:\t.byte 0xf3,0x0f,0x1e,0xfa\n\tmovq %rdi, -8(%rsp)\n\tleaq 1(%rdi), %rdi\n\tmovq -8(%rsp), %rax\n\tret\n";
+    let text = rewritten(marked, Bank::Xmm);
+    let Some(report) = judged(&analysed(marked), &text, "measure f(5)", &few()) else { return };
+    let report = report.unwrap_or_else(|refused| panic!("{refused}"));
+    assert_eq!(report.slots.len(), 1, "{report}");
+}

@@ -76,7 +76,9 @@ struct Walk<'a> {
     outside: HashMap<u64, Use>,
     info: InstructionInfoFactory,
     entry: Option<u64>,
-    /// The general registers that a call leaves undefined at the entry: r11 has the function's address.
+    /// Where both begin, if with filling. The caller has these addresses in a register.
+    begin: [Option<u64>; 2],
+    /// General registers that the other version has borrowed on the way to a home.
     borrowed: Set,
     /// Registers that hold a distance between places in code, and the flags that were made of one.
     distances: Set,
@@ -93,7 +95,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// Whether two values are equal, or addresses that correspond.
     fn same(&self, one: u64, two: u64) -> bool {
-        if one == two {
+        if one == two || [Some(one), Some(two)] == self.begin {
             return true;
         }
         let (original, rewritten) = (&self.versions.original, &self.versions.rewritten);
@@ -197,11 +199,15 @@ impl Walk<'_> {
         }
         let versions = self.versions;
         // Alignment padding belongs to no statement, and may differ in length.
-        if one.is_some_and(|step| filling(&versions.original, step)) {
-            return Advance::First;
-        }
-        if two.is_some_and(|step| filling(&versions.rewritten, step)) {
-            return Advance::Second;
+        for (n, (step, loaded)) in
+            [(one, &versions.original), (two, &versions.rewritten)].into_iter().enumerate()
+        {
+            if let Some(step) = step.filter(|step| filling(loaded, step)) {
+                if self.entry.is_none() {
+                    self.begin[n].get_or_insert(step.address());
+                }
+                return if n == 0 { Advance::First } else { Advance::Second };
+            }
         }
         let o = one.and_then(|step| versions.original.op_at(step.address()));
         let r = two.and_then(|step| versions.rewritten.op_at(step.address()));
@@ -330,6 +336,7 @@ pub(super) fn compare(
         outside: HashMap::new(),
         info,
         entry: None,
+        begin: [None; 2],
         borrowed: 0,
         distances: 0,
         flags: 0,
