@@ -8,8 +8,8 @@ fn of_rust(name: &str) -> bool {
     let hashed = |hash: &str| {
         hash.strip_prefix("17h").is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
     };
-    let newer = || name.starts_with("_R") && rustc_demangle::try_demangle(name).is_ok();
-    newer() || name.starts_with("_ZN") && hash.is_some_and(hashed)
+    (name.starts_with("_R") || name.starts_with("_ZN") && hash.is_some_and(hashed))
+        && rustc_demangle::try_demangle(name).is_ok()
 }
 
 /// Whether Rust made this name for something in one of these crates. The older form begins with the crate. The newer one names
@@ -151,6 +151,8 @@ mod tests {
         }
         assert!(never_returns("_ZSt20__throw_length_errorPKc"));
         assert!(of_rust("_RNvC6_123foo3bar") && !of_rust("_Ratio") && !of_rust("_RNG"));
+        // Of C++, with an argument of a type whose name looks like the hash.
+        assert!(!of_rust("_ZN4core9panicking5panicENS_17h0123456789abcdefE"));
         for name in [
             "_ZSt4sortIPl14on__throw_lastEvT_S2_T0_",
             "_ZN6my4core9panicking4note17h0123456789abcdefE",
