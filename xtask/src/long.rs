@@ -105,6 +105,8 @@ fn steps(root: &Path) -> Result<Vec<Step>, String> {
     ));
     // Ours against other people's libraries, which `.ci/long` builds.
     all.push(step("peers", ".ci/peers"));
+    // A wheel for other machines, installed by each Python that is here.
+    all.push(step("wheel", ".ci/wheel"));
     // Chia's own tests with our module in place of chiavdf.
     all.push(step("chia", ".ci/chia"));
     all.push(step("removal", "cargo xtask removal"));
