@@ -99,7 +99,7 @@ pub(crate) fn tables(program: &Program) -> HashMap<String, Table> {
 
 /// Whether nothing writes a table, and all that it holds up to the next label are its entries.
 fn is_whole(program: &Program, labels: &BTreeSet<Place>, name: &str, table: &Table) -> bool {
-    // Beside code, a distance is no reference.
+    // The assembler works out a distance beside code by itself, and leaves no reference.
     let constant = |place: &&Place| {
         !program.written.contains(&place.section) && !program.lead.contains_key(&place.section)
     };
