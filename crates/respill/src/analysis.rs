@@ -94,10 +94,10 @@ pub struct Analysis {
     pub shared: BTreeSet<usize>,
     /// Registers used by code to which no jump of this file leads, each with the first instruction that uses it.
     pub stray: Uses,
-    /// Jumps through a table whose index the analysis does not bound: a rewrite of the file needs [`Assumption::Tables`](crate::assumption::Assumption::Tables).
+    /// Jumps through a table whose index the analysis does not bound: a rewrite of the file needs the assumption `tables`.
     pub unbounded: Vec<usize>,
     /// Functions that a pointer may lead to and that the analysis does not show to keep to the ABI, if the file calls or jumps through a
-    /// pointer: a rewrite of the file needs [`Assumption::Abi`](crate::assumption::Assumption::Abi).
+    /// pointer: a rewrite of the file needs the assumption `abi`.
     pub unkept: Vec<usize>,
 }
 

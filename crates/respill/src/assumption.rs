@@ -22,7 +22,7 @@ impl Assumption {
     /// All of them.
     pub const ALL: [Assumption; 2] = [Assumption::Tables, Assumption::Abi];
 
-    /// Its name in options and reports.
+    /// Its name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

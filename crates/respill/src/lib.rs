@@ -9,8 +9,8 @@ pub mod auto;
 mod bounds;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod case;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod closed;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod counts;
 pub mod cpu;
 mod encoded;
