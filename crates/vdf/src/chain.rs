@@ -150,13 +150,7 @@ impl Chain {
         if let Layout::General(form) = &self.form {
             self.form = Layout::of(Form::clone(form), self.bits);
         }
-        let (engine, stop) = (self.engine, self.discriminant.stop());
-        let done = match &mut self.form {
-            Layout::Form512(form) => engine.square512(form, stop, n),
-            Layout::Form1024(form) => engine.square1024(form, stop, n),
-            Layout::Form2048(form) => engine.square2048(form, stop, n),
-            Layout::General(_) => 0,
-        };
+        let done = self.form.square(self.discriminant.on(self.engine), n);
         self.done += done;
         if done < n {
             let Ok(form) = self.form() else { return false };

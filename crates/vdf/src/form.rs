@@ -11,6 +11,7 @@ pub(crate) mod num;
 #[cfg(any(test, feature = "std"))]
 pub(crate) mod packed;
 pub(crate) mod power;
+pub(crate) mod words;
 
 use core::fmt;
 

@@ -11,6 +11,7 @@ use crate::form::Form;
 use crate::form::layout::Layout;
 use crate::form::num::Num;
 use crate::form::power::product_of_powers;
+use crate::form::words;
 use crate::prime;
 
 /// A discriminant, and the backend whose kernels compute with its forms. All forms passed to it must have the
@@ -62,9 +63,13 @@ impl<'a> Group<'a> {
     pub(crate) fn square_times(self, x: &Form, n: u64) -> Form {
         let (mut out, mut left) = (x.clone(), n);
         while left > 0 {
-            let (form, done) =
-                self.squares(&out, left).unwrap_or_else(|| (out.square_generally(self.discriminant), 1));
-            out = form;
+            let squared = Layout::limbs(&out, self.discriminant.bits()).and_then(|mut form| {
+                let done = form.square(self, left);
+                (done > 0).then(|| (form.unreduced(), done))
+            });
+            let done;
+            (out, done) = squared.unwrap_or_else(|| (out.square_generally(self.discriminant), 1));
+            out.reduce();
             left -= done;
         }
         out
@@ -74,27 +79,6 @@ impl<'a> Group<'a> {
     fn fits(self, c: usize) -> bool {
         let bits = self.discriminant.bits();
         bits >= LEAST_BITS && c <= bits / 2 + IMBALANCE
-    }
-
-    /// The form squared up to n > 0 times, and how often, if a kernel does it at least once.
-    fn squares(self, x: &Form, n: u64) -> Option<(Form, u64)> {
-        fn squared<const N: usize, const C: usize>(
-            x: &Form,
-            kernel: impl FnOnce(&mut FormLimbs<N, C>) -> u64,
-        ) -> Option<(Form, u64)> {
-            let mut x = FormLimbs::of(x)?;
-            let done = kernel(&mut x);
-            (done > 0).then(|| (x.form(), done))
-        }
-        if !self.fits(x.c.bits()) {
-            return None;
-        }
-        let (engine, stop) = (self.engine, self.discriminant.stop());
-        match self.discriminant.bits() {
-            ..=512 => squared(x, |x| engine.square512(x, stop, n)),
-            513..=1024 => squared(x, |x| engine.square1024(x, stop, n)),
-            _ => squared(x, |x| engine.square2048(x, stop, n)),
-        }
     }
 
     /// The product, if a kernel finds it.
@@ -107,11 +91,12 @@ impl<'a> Group<'a> {
 
     /// The product, if a kernel finds it, as the kernel leaves it.
     pub(crate) fn kernel_product(self, x: &Layout, y: &Layout) -> Option<Layout> {
-        let (engine, stop) = (self.engine, self.discriminant.stop());
-        if ![x, y].iter().all(|form| self.fits(limbs::bits(form.parts().3))) {
-            return None;
-        }
+        let (d, engine, stop) = (self.discriminant, self.engine, self.discriminant.stop());
         match (x, y) {
+            (Layout::Form512(x), Layout::Form512(y)) if d.bits() <= words::MAX_BITS => {
+                words::compose(x, y, d).map(Layout::Form512)
+            }
+            _ if ![x, y].iter().all(|form| self.fits(limbs::bits(form.parts().3))) => None,
             (Layout::Form512(x), Layout::Form512(y)) => engine.compose512(x, y, stop).map(Layout::Form512),
             (Layout::Form1024(x), Layout::Form1024(y)) => {
                 engine.compose1024(x, y, stop).map(Layout::Form1024)
@@ -162,6 +147,7 @@ impl<const N: usize, const C: usize> FormLimbs<N, C> {
     }
 
     /// The form, reduced. It must have a negative discriminant, or reduction may not end.
+    #[cfg(test)]
     pub(crate) fn form(&self) -> Form {
         let mut out = self.unreduced();
         out.reduce();

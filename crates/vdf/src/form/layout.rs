@@ -3,9 +3,8 @@
 
 use alloc::boxed::Box;
 
-use super::Form;
+use super::{Form, words};
 use crate::backend::{Form512, Form1024, Form2048, FormLimbs};
-#[cfg(any(test, feature = "std"))]
 use crate::group::Group;
 
 /// A form in the layout of the kernels for its discriminant's length.
@@ -31,6 +30,19 @@ impl Layout {
     /// The form as the kernels take it, or unchanged.
     pub(crate) fn of(form: Form, bits: usize) -> Layout {
         Layout::limbs(&form, bits).unwrap_or_else(|| Layout::General(Box::new(form)))
+    }
+
+    /// Squares up to n > 0 times in place, and returns how often. If that is less than n, the general code must do the
+    /// next squaring.
+    pub(crate) fn square(&mut self, group: Group<'_>, n: u64) -> u64 {
+        let (d, engine) = (group.discriminant(), group.engine());
+        match self {
+            Layout::Form512(form) if d.bits() <= words::MAX_BITS => words::square(form, d, n),
+            Layout::Form512(form) => engine.square512(form, d.stop(), n),
+            Layout::Form1024(form) => engine.square1024(form, d.stop(), n),
+            Layout::Form2048(form) => engine.square2048(form, d.stop(), n),
+            Layout::General(_) => 0,
+        }
     }
 
     pub(crate) fn unreduced(&self) -> Form {
