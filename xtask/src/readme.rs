@@ -1,4 +1,5 @@
-//! `cargo xtask readme`: the tables and the picture of the README, the tables of `docs/figures.md` and the results of the studies,
+//! `cargo xtask readme`: the tables and the picture of the README, the tables of `docs/figures.md` and
+//! `docs/losing-rows.md`, the results of the studies,
 //! the comparison in MAYO's README, all from the committed records, and the floors in the design of `mayo-cuda`.
 //!
 //! Between `<!-- figures WHAT -->` and `<!-- /figures -->` is the text that WHAT selects:
@@ -41,8 +42,13 @@ const END: &str = "-->";
 const CLOSE: &str = "<!-- /figures -->";
 
 /// The files with marks.
-const FILES: [&str; 4] =
-    ["README.md", "docs/figures.md", "crates/mayo-cuda/DESIGN.md", "crates/mayo/README.md"];
+const FILES: [&str; 5] = [
+    "README.md",
+    "docs/figures.md",
+    "docs/losing-rows.md",
+    "crates/mayo-cuda/DESIGN.md",
+    "crates/mayo/README.md",
+];
 
 /// `readme`.
 #[derive(Args)]
