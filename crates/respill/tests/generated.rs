@@ -1,8 +1,8 @@
 //! Random functions, rewritten for every home: every accepted rewrite is run against its original.
 //!
-//! Of the private slots that some home can take, 9 of 10 must move, and 6 of 10 of all; 9 of 10 of all with `mm,k,xmm32`. No home can take a
-//! slot without a register: an instruction that names it has no free one, it lives across a call outside, neighbours refuse every home, or
-//! all homes are taken.
+//! Of the private slots that some home can take, 9 of 10 must move, and 6 of 10 of all. No home can take a slot without a register: an
+//! instruction that names it has no free one, it lives across a call outside, neighbours refuse every home, or all homes are taken. With
+//! the 32 registers of `xmm32`, 9 of 10 of all must move that live across no call outside.
 //!
 //! `LANEWORK_GENERATED` is the number of functions, `LANEWORK_SEED` the first seed.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::batch::{Batch, Count, HOMES, accepted, driver, named, run, tried};
+use common::batch::{Batch, Count, accepted, driver, run, tried};
 use common::generator::{Features, Generated, Known, Privacy, function};
 use common::native::runs_here;
 use lanework_respill::homes::{Bank, Home};
@@ -34,7 +34,7 @@ fn no_generated_function_is_accepted_and_wrong() {
     let next = AtomicU64::new(0);
     #[derive(Default)]
     struct All {
-        counts: BTreeMap<&'static [Bank], Count>,
+        counts: BTreeMap<Bank, Count>,
         features: BTreeMap<&'static str, usize>,
         refused: Vec<String>,
         bad: Vec<String>,
@@ -57,8 +57,8 @@ fn no_generated_function_is_accepted_and_wrong() {
                     let batch = Batch::new(begin..begin + BATCH.min(count - n * BATCH), here);
                     let one = tried(&batch, &driver, 16, directory.path());
                     let mut all = all.lock().expect("no panic");
-                    for (homes, count) in &one.counts {
-                        all.counts.entry(homes).or_default().merge(count);
+                    for (bank, count) in &one.counts {
+                        all.counts.entry(*bank).or_default().merge(count);
                     }
                     for feature in batch.functions.iter().flat_map(|one| &one.features) {
                         *all.features.entry(feature).or_default() += 1;
@@ -66,7 +66,7 @@ fn no_generated_function_is_accepted_and_wrong() {
                     all.refused.extend(one.refused.iter().map(|why| format!("seeds from {begin}: {why}")));
                     all.bad.extend(one.bad.iter().map(|bad| match bad.version {
                         None => format!("{}: the generator's fault: {}", bad.function, bad.what),
-                        Some(n) => format!("{} {}: {}", bad.function, named(HOMES[n]), bad.what),
+                        Some(n) => format!("{} {}: {}", bad.function, Bank::ALL[n], bad.what),
                     }));
                     all.runs += one.runs;
                     all.accepted += one.accepted;
@@ -77,11 +77,10 @@ fn no_generated_function_is_accepted_and_wrong() {
     let all = all.into_inner().expect("no panic");
     println!("{count} functions from seed {first}, {} rewrites, {} calls compared", all.accepted, all.runs);
     println!("{:?}", all.features);
-    for (homes, count) in &all.counts {
-        let homes = named(homes);
+    for (bank, count) in &all.counts {
         let [moved, lack, stay] = count.private();
         println!(
-            "{homes}: of private slots {moved} moved, {lack} without a register, {stay} stay: {} % of all, {} % of those with a register",
+            "{bank}: of private slots {moved} moved, {lack} without a register, {stay} stay: {} % of all, {} % of those with a register",
             100 * moved / (moved + lack + stay).max(1),
             100 * moved / (moved + stay).max(1)
         );
@@ -97,11 +96,16 @@ fn no_generated_function_is_accepted_and_wrong() {
     assert!(all.bad.is_empty(), "{} differences:\n{}", all.bad.len(), all.bad.join("\n"));
     assert!(all.refused.is_empty(), "{} refusals of a whole batch", all.refused.len());
     // A few functions may be of any kind.
-    for (homes, count) in all.counts.iter().filter(|_| count >= 1000) {
+    for (bank, count) in all.counts.iter().filter(|_| count >= 1000) {
         let [moved, lack, stay] = count.private();
-        let least = if homes.len() == 1 { 6 } else { 9 };
-        assert!(10 * moved >= 9 * (moved + stay), "{homes:?}: {moved} of {}", moved + stay);
-        assert!(10 * moved >= least * (moved + lack + stay), "{homes:?}: {moved} of {}", moved + lack + stay);
+        assert!(10 * moved >= 9 * (moved + stay), "{bank}: {moved} of {}", moved + stay);
+        let all = moved + lack + stay;
+        assert!(10 * moved >= 6 * all, "{bank}: {moved} of {all}");
+        let across = count.lack.get("Across").copied().unwrap_or_default();
+        assert!(
+            *bank != Bank::Xmm32 || 10 * moved >= 9 * (all - across),
+            "{bank}: {moved} of {all}, {across} across"
+        );
     }
 }
 
@@ -212,7 +216,7 @@ fn plants(batch: &Batch) -> Vec<Plant> {
     };
     let analysis = batch.analysis();
     let [mm, xmm, k, lane] = [Bank::Mm, Bank::Xmm, Bank::K, Bank::ZmmLane]
-        .map(|bank| accepted(&analysis, &[bank]).unwrap_or_else(|why| panic!("{bank}: {why}")));
+        .map(|bank| accepted(&analysis, bank).unwrap_or_else(|why| panic!("{bank}: {why}")));
     let rewritten = |plan: &Plan, options: Rewriting| {
         rewrite::rewrite(&analysis, plan, options).map(|made| made.text).ok()
     };

@@ -445,6 +445,13 @@ impl<'a> Walker<'a> {
                 let to = register(0).filter(|&r| whole(r))?;
                 (register(1) == Some(to)).then_some((to, Value::between(0, 0)))
             }
+            // Of two registers. With memory, the cell's value is not followed.
+            Mnemonic::Xchg => {
+                let (one, two) = (register(0).filter(|&r| wide(r))?, register(1).filter(|&r| wide(r))?);
+                let value = state.of(two);
+                state.set(two, state.of(one));
+                Some((one, value))
+            }
             Mnemonic::Push | Mnemonic::Pushfq => {
                 let value = match register(0) {
                     Some(r) if wide(r) => state.of(r),

@@ -6,23 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lanework_respill::homes::Bank;
-use lanework_respill::plan::{self, Plan, Stays, Wish};
+use lanework_respill::plan::{self, Plan, Stays};
 use lanework_respill::rewrite::{self, Options as Rewriting};
 use lanework_respill::validate::{Failure, Options, validate};
 use lanework_respill::{Analysis, Program};
 
 use super::generator::{Features, Generated, PREFIX, Privacy, function};
 use super::native::{runs_here, wish};
-
-/// The homes of each version: one kind, or several, of which a slot gets the first that has room for it. Lanes take the masks and the
-/// high registers away from others.
-pub(crate) const HOMES: [&[Bank]; 6] =
-    [&[Bank::Mm], &[Bank::Xmm], &[Bank::Xmm32], &[Bank::K], &[Bank::ZmmLane], &[Bank::Mm, Bank::K, Bank::Xmm32]];
-
-/// As on the command line.
-pub(crate) fn named(homes: &[Bank]) -> String {
-    homes.iter().map(|bank| bank.name()).collect::<Vec<_>>().join(",")
-}
 
 /// Functions with consecutive seeds, in one text.
 pub(crate) struct Batch {
@@ -62,9 +52,8 @@ pub(crate) struct Rewrite {
 ///
 /// # Panics
 /// If the rewriter's text does not assemble.
-pub(crate) fn accepted(original: &Analysis, homes: &[Bank]) -> Result<Rewrite, String> {
-    let banks = homes.iter().map(|&bank| (bank, None)).collect();
-    let mut wish = Wish { banks, ..wish(homes[0]) };
+pub(crate) fn accepted(original: &Analysis, bank: Bank) -> Result<Rewrite, String> {
+    let mut wish = wish(bank);
     loop {
         let plan = plan::plan(original, &wish);
         let made = rewrite::rewrite(original, &plan, Rewriting::default()).map_err(|e| e.to_string())?;
@@ -72,7 +61,7 @@ pub(crate) fn accepted(original: &Analysis, homes: &[Bank]) -> Result<Rewrite, S
         if plan.homes.is_empty() {
             return Ok(Rewrite { text, plan, refused });
         }
-        let other = Program::new("rewritten.s", text.clone()).unwrap_or_else(|e| panic!("{homes:?}: {e}"));
+        let other = Program::new("rewritten.s", text.clone()).unwrap_or_else(|e| panic!("{bank}: {e}"));
         match validate(original, &other, &[], &Options::default()) {
             Ok(_) => return Ok(Rewrite { text, plan, refused }),
             Err(Failure::Refused(why)) => {
@@ -106,7 +95,7 @@ pub(crate) fn driver(directory: &Path) -> PathBuf {
     object
 }
 
-/// Links a batch's original and up to six other versions of it with the driver, and runs each function of each version. The versions
+/// Links a batch's original and up to five other versions of it with the driver, and runs each function of each version. The versions
 /// are texts that define the same names. Returns how many calls were compared, and the differences.
 pub(crate) fn run(
     batch: &Batch,
@@ -115,7 +104,7 @@ pub(crate) fn run(
     inputs: usize,
     directory: &Path,
 ) -> (u64, Vec<Bad>) {
-    assert!(versions.len() <= HOMES.len());
+    assert!(versions.len() <= 5);
     let all: Vec<&str> = batch.functions.iter().map(|one| one.name.as_str()).collect();
     let called = |n: usize, name: &str| name.replacen(PREFIX, &format!("v{n}_"), 1);
     let mut table =
@@ -126,7 +115,7 @@ pub(crate) fn run(
             n if versions.get(n - 1).copied().flatten().is_some() => called(n, name),
             _ => "0".to_owned(),
         };
-        let row: Vec<String> = (0..=HOMES.len()).map(entry).collect();
+        let row: Vec<String> = (0..6).map(entry).collect();
         writeln!(table, "\t.quad {}", row.join(", ")).expect("written");
     }
     table.push_str("\t.section .note.GNU-stack,\"\",@progbits\n");
@@ -258,9 +247,9 @@ pub(crate) const fn is_private(privacy: Privacy) -> bool {
     matches!(privacy, Privacy::Private | Privacy::Beside(_))
 }
 
-/// A batch rewritten for all homes, counted and run.
+/// A batch rewritten for all five homes, counted and run.
 pub(crate) struct Tried {
-    pub(crate) counts: BTreeMap<&'static [Bank], Count>,
+    pub(crate) counts: BTreeMap<Bank, Count>,
     pub(crate) refused: Vec<String>,
     pub(crate) runs: u64,
     pub(crate) bad: Vec<Bad>,
@@ -272,16 +261,16 @@ pub(crate) fn tried(batch: &Batch, driver: &Path, inputs: usize, directory: &Pat
     let mut out =
         Tried { counts: BTreeMap::new(), refused: Vec::new(), runs: 0, bad: Vec::new(), accepted: 0 };
     let mut texts: Vec<Option<String>> = Vec::new();
-    for homes in HOMES {
-        match accepted(&analysis, homes) {
+    for bank in Bank::ALL {
+        match accepted(&analysis, bank) {
             Ok(rewrite) => {
-                out.counts.entry(homes).or_default().add(batch, &analysis, &rewrite);
+                out.counts.entry(bank).or_default().add(batch, &analysis, &rewrite);
                 let units: BTreeSet<usize> = rewrite.plan.homes.keys().map(|key| key.0).collect();
                 out.accepted += units.len();
-                texts.push(homes.iter().all(|bank| runs_here(*bank)).then_some(rewrite.text));
+                texts.push(runs_here(bank).then_some(rewrite.text));
             }
             Err(why) => {
-                out.refused.push(format!("{}: {why}", named(homes)));
+                out.refused.push(format!("{bank}: {why}"));
                 texts.push(None);
             }
         }

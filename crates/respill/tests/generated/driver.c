@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 typedef uint64_t u64;
-enum { VERSIONS = 7, BELOW = 8192, ABOVE = 512 };
+enum { VERSIONS = 6, BELOW = 8192, ABOVE = 512 };
 
 struct state {
     u64 general[16]; /* rax rcx rdx rbx rsp rbp rsi rdi r8 to r15 */

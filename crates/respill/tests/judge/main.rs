@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::PROGRAM;
-use common::batch::{Batch, HOMES, accepted, named};
+use common::batch::{Batch, accepted};
 use common::generator::Features;
 use common::mutants::{PATHS, mutants};
 use common::native::{moved, wish};
@@ -153,10 +153,10 @@ fn the_judges_agree_on_generated_functions() {
     for begin in (first..first + count).step_by(100) {
         let batch = Batch::new(begin..(begin + 100).min(first + count), Features::here());
         let analysis = batch.analysis();
-        for homes in HOMES {
-            let Ok(rewrite) = accepted(&analysis, homes) else { continue };
+        for bank in Bank::ALL {
+            let Ok(rewrite) = accepted(&analysis, bank) else { continue };
             let judged = judge(&batch.text, &rewrite.text, &mut solver);
-            all.add(&format!("seeds from {begin}, {}", named(homes)), rewrite.plan.homes.len(), &judged);
+            all.add(&format!("seeds from {begin}, {bank}"), rewrite.plan.homes.len(), &judged);
         }
     }
     all.end(5);
