@@ -1,5 +1,7 @@
 //! `lanework respill`: finds spilled values in assembly and gives them other homes.
 #![forbid(unsafe_code)]
+// Elsewhere only `analyse` is left.
+#![cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), expect(dead_code))]
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,6 +26,7 @@ mod executed;
 mod lint;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod measure;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod rewrite;
 pub(crate) mod run_args;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -48,6 +51,7 @@ pub(crate) fn run(session: &Session, args: RespillArgs) -> Result<Outcome, Failu
     };
     match args.job {
         RespillJob::Analyse(a) => analyse::run(session, &a),
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         RespillJob::Rewrite(a) => rewrite::run(session, &a),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         RespillJob::Validate(a) => validate::run(session, &a),
@@ -62,7 +66,8 @@ pub(crate) fn run(session: &Session, args: RespillArgs) -> Result<Outcome, Failu
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         RespillJob::Race(a) => worker(&a),
         #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-        RespillJob::Validate(_)
+        RespillJob::Rewrite(_)
+        | RespillJob::Validate(_)
         | RespillJob::Lint(_)
         | RespillJob::Measure(_)
         | RespillJob::Auto(_)

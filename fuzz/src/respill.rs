@@ -1,6 +1,7 @@
 //! What respill reads: assembly as a program, whose spilled values get other homes; and cases.
 #![forbid(unsafe_code)]
 
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 use lanework_respill::case::Case;
 use lanework_respill::homes::Bank;
 use lanework_respill::lint::lint;
@@ -171,6 +172,7 @@ pub(crate) fn program_seeds() -> Vec<Vec<u8>> {
 }
 
 /// A case is refused with a line that it has, or names what it measures.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub(crate) fn case(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     match Case::parse(text) {
@@ -192,6 +194,7 @@ pub(crate) fn case(data: &[u8]) {
     }
 }
 
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub(crate) fn case_seeds() -> Vec<Vec<u8>> {
     [
         "seed = random 64\ntable = zero 32 # constant\nk = bytes 0x00ff17\ncall keypair(pk: out 1184, sk: out 2400, seed)\n\

@@ -215,9 +215,9 @@ mod tests {
     fn every_target_holds_on_its_corpus_and_a_few_mutations() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
         for target in TARGETS {
-            let corpus = corpus(&target, &folder).expect("it can be read");
+            let corpus = corpus(target, &folder).expect("it can be read");
             assert!(!corpus.is_empty(), "{} has nothing to begin with", target.name);
-            let outcome = run(&target, &corpus, Effort { runs: 20, time: None, seed: 7 });
+            let outcome = run(target, &corpus, Effort { runs: 20, time: None, seed: 7 });
             let broken = outcome.broken.map(|(input, why)| format!("{why}: {input:02x?}"));
             assert_eq!(broken, None, "{}", target.name);
         }

@@ -7,6 +7,7 @@ mod install;
 mod long;
 mod peers;
 mod readme;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod real_code;
 mod removal;
 mod sound;
@@ -37,6 +38,7 @@ enum Verb {
     /// differ.
     Readme(readme::Options),
     /// Run respill's analysis and proved rewrites on third-party code, and compare with one committed table.
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     RealCode(real_code::Options),
     /// Remove a study in a scratch copy: nothing may still name it, and the command must compile.
     Removal(removal::Options),
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
         Verb::Long(options) => long::run(&options),
         Verb::Peers(options) => peers::run(&options),
         Verb::Readme(options) => readme::run(&options),
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         Verb::RealCode(options) => real_code::run(&options),
         Verb::Removal(options) => removal::run(&options),
         Verb::Sound(options) => sound::run(&options),

@@ -12,7 +12,6 @@ use lanework_respill::validate::Report;
 use lanework_respill::{Analysis, Program};
 use lanework_spill::account::{Account, Dropped};
 use lanework_spill::of_program;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 use lanework_spill::settle::Checked;
 use lanework_study::{Failure, Outcome};
 use serde_json::json;
@@ -20,7 +19,6 @@ use serde_json::json;
 use super::Source;
 use super::analyse::why_stays;
 use super::args::{PolicyName, RewriteArgs, WishArgs};
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 use super::run_args::RunsArgs;
 use super::selection::wish;
 use super::stored::plan_of;
@@ -164,7 +162,6 @@ fn advice(source: &Source, plan: &Plan, cases: &[Case]) -> Option<&'static str> 
 }
 
 /// Checks the rewrite: by the text, and by runs if there are cases.
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn judged(
     session: &Session,
     args: &RewriteArgs,
@@ -192,45 +189,13 @@ fn judged(
         .map_err(|e| of_judge(&analysis.program.file, &e))
 }
 
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-fn judged(
-    _: &Session,
-    _: &RewriteArgs,
-    _: &Source,
-    _: &Plan,
-    _: &Program,
-    _: &[Case],
-) -> Result<Option<Report>, Failure> {
-    Ok(None)
-}
-
 fn checked_is_wiped() -> Failure {
     Failure::input("--no-wipe: a checked text clears its homes")
         .help("leave out the cases, and validate the text afterwards")
 }
 
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn cases_of(args: &RewriteArgs) -> Result<Vec<Case>, Failure> {
     super::cases::cases(&args.runs.cases)
-}
-
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-fn cases_of(args: &RewriteArgs) -> Result<Vec<Case>, Failure> {
-    if args.runs.cases.cases.is_empty() && args.runs.cases.calls.is_empty() {
-        return Ok(Vec::new());
-    }
-    Err(Failure::unavailable("assembly is run on x86-64 Linux only"))
-}
-
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-fn checked_in_rounds(
-    _: &Session,
-    _: &RewriteArgs,
-    _: &Source,
-    _: &[Case],
-    _: Sink<'_>,
-) -> Result<Outcome, Failure> {
-    Err(Failure::unavailable("assembly is run on x86-64 Linux only"))
 }
 
 /// Whether `rewrite` moves only what a check accepts: then it settles with the check, round by round.
@@ -240,7 +205,6 @@ pub(super) fn is_checked(wish: &WishArgs, cases: &[Case]) -> bool {
 
 /// Moves every slot that can move by the text, or by the runs if there are cases. If validation refuses one kind of home, the next is
 /// tried.
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub(super) fn settled(
     session: &Session,
     source: &Source,
@@ -273,7 +237,6 @@ pub(super) fn settled(
 }
 
 /// Writes the settled text, once there is no objection.
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn checked_in_rounds(
     session: &Session,
     args: &RewriteArgs,

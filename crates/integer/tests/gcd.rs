@@ -1,7 +1,9 @@
 //! Greatest common divisors against a general-purpose library, on skewed bit patterns.
 
 use lanework_integer::gcd::{binary, euclid};
-use lanework_integer::kernels::{Adx, Lane, Portable};
+#[cfg(target_arch = "x86_64")]
+use lanework_integer::kernels::Adx;
+use lanework_integer::kernels::{Lane, Portable};
 use num_bigint::{BigInt, BigUint, Sign};
 
 /// SplitMix64.
@@ -112,12 +114,19 @@ fn inverse_fault<L: Lane, const N: usize, const M: usize>(
     ((rest % y != BigInt::ZERO).then_some("not the inverse"), false)
 }
 
+#[cfg(target_arch = "x86_64")]
 fn adx() -> Option<Adx> {
     let there = is_x86_feature_detected!("bmi2")
         && is_x86_feature_detected!("adx")
         && is_x86_feature_detected!("bmi1");
     // SAFETY: just checked.
     there.then(|| unsafe { Adx::assume() })
+}
+
+/// Other processors have portable lanes alone.
+#[cfg(not(target_arch = "x86_64"))]
+fn adx() -> Option<Portable> {
+    None
 }
 
 fn run<L: Lane>(lane: L, seed: u64, count: usize) {

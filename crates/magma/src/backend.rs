@@ -41,7 +41,7 @@ impl Backends for Kernels {
 }
 
 /// An engine with a test's kernels.
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64"))]
 pub(crate) fn altered(name: &'static str, kernels: &'static Kernels) -> Engine {
     // SAFETY: tests take the kernels of a row that runs here; a replaced kernel enables no feature that this row lacks.
     unsafe { Engine::outside(name, kernels) }

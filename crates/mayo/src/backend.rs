@@ -231,7 +231,7 @@ impl Kernels {
 }
 
 /// An engine of a check's kernels: those of a row that runs here, some of them replaced.
-#[cfg(any(test, feature = "leaks"))]
+#[cfg(any(test, all(feature = "leaks", target_os = "linux", target_arch = "x86_64")))]
 pub(crate) fn altered(name: &'static str, kernels: Kernels) -> Engine {
     // SAFETY: checks take the kernels of a row that runs here; a replaced kernel enables no feature that this row
     // lacks.

@@ -228,6 +228,7 @@ fn for_the_linker(said: &str) -> bool {
 ///
 /// # Errors
 /// [`AssembleError`].
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub(crate) fn plain_object(text: &Text) -> Result<Vec<u8>, AssembleError> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("plain.o");
@@ -239,6 +240,7 @@ pub(crate) fn plain_object(text: &Text) -> Result<Vec<u8>, AssembleError> {
 ///
 /// # Errors
 /// [`AssembleError`].
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub(crate) fn marked_object(text: &Text) -> Result<Vec<u8>, AssembleError> {
     isolated(text).map(|(bytes, _)| bytes)
 }

@@ -1,4 +1,5 @@
 //! Slots of small functions, and whole programs that compute the same before and after their slots have moved.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![forbid(unsafe_code)]
 
 mod common;

@@ -10,7 +10,8 @@ use crate::forked::{self, split};
 use crate::round1;
 use crate::sets::Set;
 
-/// What a row changes in its tier.
+/// What a row changes in its tier. The first two are x86's.
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))]
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Change {
     /// AES-NI instead of the tier's AES.
