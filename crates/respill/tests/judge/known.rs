@@ -380,16 +380,16 @@ fn stored(terms: &Terms, frame: &Frame, memory: Term) -> BTreeMap<Cell, (u32, u6
 }
 
 /// The same on one way of a branch: where a result is known to be zero, registers that hold it are, and a comparison with a constant
-/// bounds them.
+/// bounds them. `None` if no number is within all bounds.
 pub(crate) fn along(
     terms: &mut Terms,
     known: &Known,
     state: &State,
     taken: Option<Term>,
     way: bool,
-) -> Known {
+) -> Option<Known> {
     let mut out = known.clone();
-    let Some(taken) = taken else { return out };
+    let Some(taken) = taken else { return Some(out) };
     let [zero, carry] = [state.flags[ZF], state.flags[CF]];
     let [not_zero, not_carry] = [zero, carry].map(|flag| terms.not(flag));
     let is = |flag: Term, not: Term| way && taken == flag || !way && taken == not;
@@ -399,10 +399,7 @@ pub(crate) fn along(
             let short = known.short.contains(&n) && terms.resize(state.general[n], 32) == value;
             if (state.general[n] == wide || short) && !out.differ.contains(&n) {
                 let old = out.numbers.get(&n).copied().unwrap_or((0, u64::MAX));
-                let new = (old.0.max(low), old.1.min(high));
-                if new.0 <= new.1 {
-                    out.numbers.insert(n, new);
-                }
+                out.numbers.insert(n, (old.0.max(low), old.1.min(high)));
             }
         }
     };
@@ -419,5 +416,5 @@ pub(crate) fn along(
             bound(terms, value, with, most);
         }
     }
-    out
+    out.numbers.values().all(|(low, high)| low <= high).then_some(out)
 }

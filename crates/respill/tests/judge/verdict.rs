@@ -330,8 +330,11 @@ impl Judge<'_> {
                     closed.insert((pair, way));
                     continue;
                 }
+                let Some(after) = along(terms, &after, &ran.end[0], ran.taken, way == 1) else {
+                    closed.insert((pair, way));
+                    continue;
+                };
                 closed.remove(&(pair, way));
-                let after = along(terms, &after, &ran.end[0], ran.taken, way == 1);
                 let changed = match known.get_mut(&next) {
                     Some(old) => {
                         let numbers = old.numbers.clone();
@@ -426,9 +429,11 @@ impl Judge<'_> {
     /// What is known after a call.
     fn behind(&self, callee: &Callee, before: &Known) -> Option<Known> {
         let mut out = Known { differ: BTreeSet::new(), stored: BTreeMap::new(), ..before.clone() };
-        let keeps = |n: usize| {
-            KEPT.contains(&n)
-                && (n == 4 || !matches!(callee, Callee::Local(callee) if self.spoils(*callee, n)))
+        let keeps = |n: usize| match callee {
+            Callee::Local(callee) => {
+                n == 4 || KEPT.contains(&n) && !self.spoils(*callee, n) || self.leaves_alone(*callee, n)
+            }
+            _ => KEPT.contains(&n),
         };
         out.frame.retain(|&n, _| keeps(n));
         out.numbers.retain(|&n, _| keeps(n));
@@ -464,6 +469,25 @@ impl Judge<'_> {
             }
         }
         Some(out)
+    }
+
+    /// Whether a function of the file, and all below it, never write a register and call nothing outside.
+    fn leaves_alone(&self, callee: usize, register: usize) -> bool {
+        let mut factory = InstructionInfoFactory::new();
+        let mut all = self.both.below(callee);
+        all.insert(callee);
+        all.iter().flat_map(|n| self.both.functions[n].blocks.values()).all(|block| {
+            let inside = match &block.end {
+                End::Call(callee) | End::Tail(callee) => matches!(callee, Callee::Local(_)),
+                _ => true,
+            };
+            let is = |r: Register| r.is_gpr() && r.full_register().number() == register;
+            inside
+                && block.ops[0].iter().all(|&op| {
+                    let mut used = factory.info(&self.both.images[0].ops[op].i).used_registers().iter();
+                    !used.any(|used| writes(used.access()) && is(used.register()))
+                })
+        })
     }
 
     /// Whether a function of the file, or one below it, writes a register without saving it first.
