@@ -1,6 +1,5 @@
-//! `cargo xtask readme`: the tables and the picture of the README, the tables of `docs/figures.md` and
-//! `docs/losing-rows.md`, the results of the studies,
-//! the comparison in MAYO's README, all from the committed records, and the floors in the design of `mayo-cuda`.
+//! `cargo xtask readme`: the tables and the picture of the README, the tables of `docs/figures.md` and `docs/losing-rows.md`, the results
+//! of the studies, the comparison in MAYO's README, all from the committed records, and the floors in the design of `mayo-cuda`.
 //!
 //! Between `<!-- figures WHAT -->` and `<!-- /figures -->` is the text that WHAT selects:
 //!

@@ -33,7 +33,7 @@ fn median(mut all: Vec<f64>) -> f64 {
 fn race(name: &str, first: impl Fn(usize), second: impl Fn(usize)) {
     let pairs: Vec<(f64, f64)> = (0..PAIRS)
         .map(|i| {
-            // Every key of one side meets every other of the other's.
+            // Each key of one side meets each of the other's.
             let (a, b) = (|| nanoseconds(|| first(i % KEYS)), || nanoseconds(|| second(i / KEYS % KEYS)));
             if i % 2 == 0 {
                 let first = a();

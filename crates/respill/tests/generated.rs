@@ -1,8 +1,8 @@
 //! Random functions, rewritten for every home: every accepted rewrite is run against its original.
 //!
 //! Of the private slots that some home can take, 9 of 10 must move, and 6 of 10 of all. No home can take a slot without a register: an
-//! instruction that names it has no free one, it lives across a call outside, neighbours refuse every home, or all homes are taken. With
-//! the 32 registers of `xmm32`, 9 of 10 of all must move that live across no call outside.
+//! instruction that names it has no free one, it lives across a call outside, neighbours refuse every home, or all homes are taken. Of
+//! those that live across no call outside, 9 of 10 must move to `xmm32`.
 //!
 //! `LANEWORK_GENERATED` is the number of functions, `LANEWORK_SEED` the first seed.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]

@@ -1,4 +1,5 @@
-//! A class group on a backend, and its operation: by kernels where a form has their shape, else by the general code.
+//! A class group on a backend, and its operation: by kernels or in machine words where a form has their
+//! shape, else by the general code.
 #![forbid(unsafe_code)]
 
 use alloc::boxed::Box;
@@ -29,7 +30,7 @@ impl<'a> From<&'a Discriminant> for Group<'a> {
     }
 }
 
-/// Shorter discriminants are left to the general code.
+/// Products of shorter discriminants are left to the general code, down to those of `form::words`.
 const LEAST_BITS: usize = 200;
 /// The most bits by which c may exceed half the discriminant's length; every number of a kernel then fits.
 const IMBALANCE: usize = 48;

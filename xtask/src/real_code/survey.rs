@@ -100,7 +100,7 @@ fn count(counts: &mut Counts, name: String) {
     *counts.entry(name).or_default() += 1;
 }
 
-/// Analyses a text and rewrites it for each home. Nothing is run, so what is accepted is proved.
+/// Analyses a text and rewrites it for each home, without a run. A rewrite that is accepted like this is proved.
 pub(crate) fn survey(name: &str, text: &str, homes: &[Bank]) -> Surveyed {
     let mut survey =
         Survey { text: sha256(text.as_bytes()), lines: text.lines().count(), ..Survey::default() };

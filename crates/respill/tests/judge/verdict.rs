@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use iced_x86::{ConditionCode, FlowControl, InstructionInfoFactory, Mnemonic, OpKind, Register};
+use iced_x86::{ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 
 use super::flow::{Block, Both, Callee, End, Function, Pair};
 use super::integer::writes;
@@ -78,6 +78,11 @@ const NO_FLOAT: [&str; 8] = ["memset", "memcpy", "memmove", "memcmp", "strlen", 
 
 /// Registers that a callee keeps.
 pub(super) const KEPT: [usize; 7] = [3, 4, 5, 12, 13, 14, 15];
+
+/// Whether a register is the general register of this number, or a part of it.
+fn is(one: Register, number: usize) -> bool {
+    one.is_gpr() && one.full_register().number() == number
+}
 
 /// Judges a rewrite: the texts of both versions, and nothing else.
 pub(crate) fn judge(original: &str, rewritten: &str, solver: &mut Solver) -> Judgement {
@@ -471,52 +476,52 @@ impl Judge<'_> {
         Some(out)
     }
 
-    /// Whether a function of the file, and all below it, never write a register and call nothing outside.
-    fn leaves_alone(&self, callee: usize, register: usize) -> bool {
-        let mut factory = InstructionInfoFactory::new();
+    /// A function of the file, and all that it calls there.
+    fn with_below(&self, callee: usize) -> BTreeSet<usize> {
         let mut all = self.both.below(callee);
         all.insert(callee);
-        all.iter().flat_map(|n| self.both.functions[n].blocks.values()).all(|block| {
-            let inside = match &block.end {
+        all
+    }
+
+    /// The original's instructions of a function.
+    fn instructions(&self, n: usize) -> impl Iterator<Item = &Instruction> {
+        let blocks = self.both.functions[&n].blocks.values();
+        blocks.flat_map(|block| &block.ops[0]).map(|&op| &self.both.images[0].ops[op].i)
+    }
+
+    /// Whether a function writes a register.
+    fn writes(&self, n: usize, register: usize) -> bool {
+        let mut factory = InstructionInfoFactory::new();
+        self.instructions(n).any(|i| {
+            let mut used = factory.info(i).used_registers().iter();
+            used.any(|used| writes(used.access()) && is(used.register(), register))
+        })
+    }
+
+    /// Whether a function of the file, and all below it, never write a register and call nothing outside.
+    fn leaves_alone(&self, callee: usize, register: usize) -> bool {
+        self.with_below(callee).iter().all(|&n| {
+            let inside = self.both.functions[&n].blocks.values().all(|block| match &block.end {
                 End::Call(callee) | End::Tail(callee) => matches!(callee, Callee::Local(_)),
                 _ => true,
-            };
-            let is = |r: Register| r.is_gpr() && r.full_register().number() == register;
-            inside
-                && block.ops[0].iter().all(|&op| {
-                    let mut used = factory.info(&self.both.images[0].ops[op].i).used_registers().iter();
-                    !used.any(|used| writes(used.access()) && is(used.register()))
-                })
+            });
+            inside && !self.writes(n, register)
         })
     }
 
     /// Whether a function of the file, or one below it, writes a register without saving it first.
     fn spoils(&self, callee: usize, register: usize) -> bool {
-        let mut factory = InstructionInfoFactory::new();
-        let image = &self.both.images[0];
-        let mut all = self.both.below(callee);
-        all.insert(callee);
-        all.iter().any(|n| {
-            let ops = || {
-                self.both.functions[n]
-                    .blocks
-                    .values()
-                    .flat_map(|block| &block.ops[0])
-                    .map(|&op| &image.ops[op].i)
-            };
-            let is = |r: Register| r.is_gpr() && r.full_register().number() == register;
-            let saved = ops().any(|i| {
-                i.mnemonic() == Mnemonic::Push && i.op0_kind() == OpKind::Register && is(i.op0_register())
+        self.with_below(callee).iter().any(|&n| {
+            let saved = self.instructions(n).any(|i| {
+                i.mnemonic() == Mnemonic::Push
+                    && i.op0_kind() == OpKind::Register
+                    && is(i.op0_register(), register)
                     || i.mnemonic() == Mnemonic::Mov
                         && i.op0_kind() == OpKind::Memory
                         && i.op1_kind() == OpKind::Register
-                        && is(i.op1_register())
+                        && is(i.op1_register(), register)
             });
-            !saved
-                && ops().any(|i| {
-                    let mut used = factory.info(i).used_registers().iter();
-                    used.any(|used| writes(used.access()) && is(used.register()))
-                })
+            !saved && self.writes(n, register)
         })
     }
 
