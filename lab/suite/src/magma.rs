@@ -10,7 +10,7 @@ use lanework_cpu::{Cpu, Select, Threads};
 use lanework_magma::Engine;
 use lanework_magma::backend::BACKENDS;
 use lanework_magma::internals::check as checks;
-use lanework_magma::internals::floor::{Ports, cycles_per_byte};
+use lanework_magma::internals::floor::{Ports, cycles_per_byte, cycles_per_chained_block};
 use lanework_race::gate::{Gate, GateRow};
 use lanework_race::machine::Machine;
 use lanework_race::record::ResultRow;
@@ -344,15 +344,23 @@ impl Inputs {
         }
     }
 }
-/// The floor of the modes that are nothing but independent blocks in bulk: CTR and ECB, of a buffer that fills the lanes. The
-/// others wait for their chains, whose floor is not counted.
+
+/// The floor of independent blocks in bulk (CTR and ECB of a buffer that fills the lanes), and of the modes in which each block
+/// waits for the one before it (28147-89 CFB and OMAC of one message).
 pub(crate) fn floor(row: &ResultRow, machine: &Machine) -> Option<f64> {
     /// Less than this does not fill the widest lanes, where another bound holds.
     const BULK: u64 = 8192;
-    let parallel = ["magma/ctr/", "magma/ecb/"].iter().any(|mode| row.subject.starts_with(mode));
-    let bytes = row.bytes.filter(|bytes| parallel && row.cores == 1 && *bytes >= BULK)?;
+    let of = |modes: &[&str]| modes.iter().any(|mode| row.subject.starts_with(mode));
+    let bytes = row.bytes.filter(|_| row.cores == 1)?;
     let ports = Ports::of(machine.vendor.known()?, *machine.family.known()?, *machine.model.known()?)?;
+    let cycles = if of(&["magma/ctr/", "magma/ecb/"]) && bytes >= BULK {
+        cycles_per_byte(&row.backend, &ports)? * bytes as f64
+    } else if of(&["magma/gost89-cfb/", "magma/omac/", "magma/omac-batch/1x"]) {
+        cycles_per_chained_block(&row.backend, &ports)? * bytes.div_ceil(8) as f64
+    } else {
+        return None;
+    };
     // The chain before the races: the one after them is not made yet.
     let ghz = machine.calibration_before.known()?.median_ghz;
-    Some(cycles_per_byte(&row.backend, &ports)? * bytes as f64 / ghz)
+    Some(cycles / ghz)
 }

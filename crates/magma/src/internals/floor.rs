@@ -1,8 +1,9 @@
-//! The least core cycles that a backend's bulk round takes for a byte, from counts of operations.
+//! The least core cycles that a backend takes: for a byte in bulk, and for a block that waits for the one before it.
 //!
-//! A figure here is arithmetic, not a measurement: the round's operations divided by those that a core starts in a
-//! cycle. Transpositions, loads, stores and calls are not counted. Each kernel's file derives its counts. With a
-//! frequency, such as the laboratory's calibration, a floor gives a rate that no run can exceed.
+//! A figure here is arithmetic, not a measurement. In bulk it is the round's operations divided by those that a core
+//! starts in a cycle; in a chain it is the latencies of the operations that wait for each other. Transpositions, loads,
+//! stores and calls are not counted. Each kernel's file derives its counts. With a frequency, such as the laboratory's
+//! calibration, a floor gives a rate that no run can exceed.
 #![forbid(unsafe_code)]
 
 /// The operations that a core starts in a cycle, on registers of 256 and of 512 bits.
@@ -76,6 +77,17 @@ pub fn cycles_per_byte(backend: &str, ports: &Ports) -> Option<f64> {
     Some(ROUNDS * (round.operations / any).max(round.shuffles / shuffle) / round.bytes)
 }
 
+/// The latency of a round in Zen 4's cycles, for rows whose file derives it.
+const CHAINS: &[(&str, f64)] = &[("avx512bw", 11.0), ("avx512", 10.0)];
+
+/// The least core cycles from one block of a chain to the next, as in CFB's encryption and in OMAC, or `None` where the
+/// latencies were not counted.
+#[must_use]
+pub fn cycles_per_chained_block(backend: &str, ports: &Ports) -> Option<f64> {
+    let (_, round) = CHAINS.iter().find(|(name, _)| *name == backend && *ports == ZEN4)?;
+    Some(ROUNDS * round)
+}
+
 /// The most bytes a second at a frequency in GHz.
 #[must_use]
 pub fn bytes_per_second(backend: &str, ports: &Ports, ghz: f64) -> Option<f64> {
@@ -101,13 +113,15 @@ mod tests {
         assert!(close(cycles_per_byte("avx512bw", &ZEN4), 1.25));
         assert!(close(cycles_per_byte("avx512-bitslice", &ZEN4), 0.5586));
         assert_eq!(cycles_per_byte("portable", &ZEN4), None);
+        assert!(close(cycles_per_chained_block("avx512", &ZEN4), 320.0));
+        assert_eq!(cycles_per_chained_block("avx512", &ZEN5), None);
         assert!(close(bytes_per_second("avx512", &ZEN5, 3.75), 7.5e9));
     }
 
     #[test]
     fn every_count_is_of_a_row() {
-        for round in BULK {
-            assert!(BACKENDS.iter().any(|row| row.name() == round.backend), "{}", round.backend);
+        for name in BULK.iter().map(|round| round.backend).chain(CHAINS.iter().map(|(name, _)| *name)) {
+            assert!(BACKENDS.iter().any(|row| row.name() == name), "{name}");
         }
     }
 
