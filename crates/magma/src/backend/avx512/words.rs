@@ -1,15 +1,13 @@
 //! A few blocks at once, with the least latency: for the serial modes and short messages.
 //!
 //! **The round.** A word of each block in each lane, kept rotated as in [`super::permute`]; here latency decides. With
-//! VBMI `vpermi2b` looks up 64 entries in two registers of 256 bits; that takes four cycles on Zen 4, or a little less
-//! where only the index is late, and `vpermb` on 512 bits five. Without it each of the eight substitutions takes a byte
-//! shuffle of two cycles over all bytes. A zeroing mask keeps the right byte, and the words are summed in the order in
-//! which the look-ups end.
+//! VBMI `vpermi2b` looks up 64 entries in two registers of 256 bits; that takes four cycles on Zen 4, and `vpermb` on
+//! 512 bits five. Without it each of the eight substitutions takes a byte shuffle of two cycles over all bytes. A
+//! zeroing mask keeps the right byte, and the words are summed in the order in which the look-ups end.
 //!
 //! **Floor.** The chain of a round on Zen 4. VBMI: rotation 2, addition 1, shift 1, merge 1, look-up 4, sum 1: 10
-//! cycles, 320 a block (measured: 10.3 in a loop of rounds alone). Byte shuffles: rotation
-//! 2, addition 1, mask 1, eight look-ups on two pipes 4 and the last one's 2, sum 1: 11 cycles, 350 a block (measured:
-//! 12).
+//! cycles, 320 a block (measured: 10.3 in a loop of rounds alone). Byte shuffles: rotation 2, addition 1, mask 1, eight
+//! look-ups on two pipes 4 and the last one's 2, sum 1: 11 cycles, 350 a block (measured: 12).
 //!
 //! Leak class: constant time except for lengths, S-box set and byte order.
 
