@@ -5,12 +5,21 @@ use std::path::PathBuf;
 
 use lanework_race::history::{self, Entry, History};
 use lanework_race::report::{self, Options};
+use lanework_race::study::Study;
 use lanework_study::{Failure, Outcome};
 
 use crate::args::ReportArgs;
 use crate::files::{self, Access, Sink};
 use crate::history::{ended, load_all, skipped_json, skipped_told};
 use crate::ui::{Session, counted};
+
+/// The studies in this build.
+fn studies() -> Result<Vec<Study>, Failure> {
+    #[cfg(feature = "study")]
+    return crate::study::all();
+    #[cfg(not(feature = "study"))]
+    Ok(Vec::new())
+}
 
 pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failure> {
     files::check_distinct(args.records.iter().map(PathBuf::as_path), [args.output.as_path()])?;
@@ -36,7 +45,12 @@ pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failu
     }
     let paths: Vec<PathBuf> = entries.iter().map(|e| e.path.clone()).collect();
     let records: Vec<_> = entries.into_iter().map(|e| e.record).collect();
-    let options = Options { samples: args.samples, floor: Some(&lanework_suite::floor) };
+    let options = Options {
+        samples: args.samples,
+        floor: Some(&lanework_suite::floor),
+        studies: &studies()?,
+        headline: lanework_suite::HEADLINE,
+    };
     let page = report::html(&records, &options).map_err(Failure::input)?;
     // Those found in the folder, too.
     files::check_distinct(paths.iter().map(PathBuf::as_path), [args.output.as_path()])?;

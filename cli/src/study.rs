@@ -23,6 +23,11 @@ fn studies() -> impl Iterator<Item = &'static Entry> {
     lanework_studies::STUDIES.iter()
 }
 
+/// The descriptions of the studies with code of their own.
+pub(crate) fn all() -> Result<Vec<Study>, Failure> {
+    studies().map(|entry| Study::from_toml(entry.name, entry.toml).map_err(Failure::input)).collect()
+}
+
 /// The study about a lane that the tour does not race, by the key `lane` of its `study.toml`.
 pub(crate) fn of_lane(lane: &str) -> Option<&'static str> {
     let asks = |entry: &&Entry| {

@@ -69,7 +69,8 @@ pub(super) fn run(
                 verdict: r.verdict,
             })
             .collect();
-        let svg = chart::ratios(&rows, &format!("{subject} over time")).map_err(Failure::input)?;
+        let svg = chart::ratios(&rows, "times as fast as the first", &format!("{subject} over time"))
+            .map_err(Failure::input)?;
         sink.put(svg.as_bytes())?;
         if output.is_some_and(|path| path.as_os_str() == "-") {
             return ended(&skipped);

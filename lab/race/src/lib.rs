@@ -2,6 +2,7 @@
 #![deny(unsafe_code)]
 
 pub mod affinity;
+pub mod answer;
 pub mod binaries;
 pub mod clock;
 pub mod files;

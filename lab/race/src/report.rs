@@ -9,6 +9,7 @@ mod axis;
 pub mod chart;
 mod figures;
 mod lean;
+mod overview;
 mod plane;
 mod prose;
 mod races;
@@ -25,13 +26,15 @@ use flate2::write::GzEncoder;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use crate::answer::Answer;
 use crate::machine::{Calibration, Fact, Machine};
 use crate::record::{Record, RecordError, ResultRow, slug};
-use crate::study::StudyError;
+use crate::study::{Study, StudyError};
 use crate::table;
 use crate::verdict::Verdict;
 use chart::ChartError;
-use figures::Figures;
+use figures::{Figure, Figures};
+use overview::Overview;
 
 /// The computed floor of a row on a machine, if it has been counted.
 pub type Floor = dyn Fn(&ResultRow, &Machine) -> Option<f64>;
@@ -44,6 +47,10 @@ pub struct Options<'a> {
     pub samples: bool,
     /// The computed floor of a row that has none, in the unit of its times: a record may be older than the count.
     pub floor: Option<&'a Floor>,
+    /// The studies whose answers open their chapters; those about a report's question are on the first screen, too.
+    pub studies: &'a [Study],
+    /// The jobs whose races against other people's code are on the first screen: a subject, and what it is in words.
+    pub headline: &'a [(&'a str, &'a str)],
 }
 
 impl fmt::Debug for Options<'_> {
@@ -119,6 +126,10 @@ struct Chapter {
     gates: Sheet,
     gates_line: String,
     verdicts: Vec<(String, usize)>,
+    /// A study's answer, whether a report asked first, and the chart that decides.
+    answer: Option<Answer>,
+    asked: bool,
+    deciding: Option<Figure>,
     /// A study's own page, as HTML; empty where the record has none.
     prose: String,
     sections: Vec<Section>,
@@ -148,6 +159,9 @@ struct Page<'a> {
     policy: String,
     /// The columns of a table of results as CSV, as JSON.
     columns: String,
+    /// The CPUs, each once.
+    machines: Vec<String>,
+    overview: Overview,
     chapters: Vec<Chapter>,
 }
 
@@ -237,13 +251,13 @@ fn results_sheet(record: &Record, name: &str, rows: &[&ResultRow], file: String)
             r.subject.clone(),
             r.variant.clone(),
             r.baseline.clone(),
+            table::times(r.ratio),
+            table::interval(r),
+            figures::told(r),
+            table::floor(r.noise),
             table::amount(r, r.median),
             table::shown_rate(r, r.median),
             table::cycles(record, r, r.median),
-            table::times(r.ratio),
-            table::interval(r),
-            table::verdict(r).to_owned(),
-            table::floor(r.noise),
             r.floor.map_or_else(String::new, |f| table::percent(f / r.median)),
         ]
     };
@@ -252,13 +266,13 @@ fn results_sheet(record: &Record, name: &str, rows: &[&ResultRow], file: String)
             "subject",
             "variant",
             "baseline",
-            "median",
-            "rate",
-            "cycles/B",
             "ratio",
             "interval",
             "verdict",
             "noise floor",
+            "median",
+            "rate",
+            "cycles/B",
             "of the computed floor's speed",
         ],
         rows: rows.iter().map(cells).collect(),
@@ -326,8 +340,18 @@ fn chapter(index: usize, original: &Record, options: &Options<'_>) -> Result<Cha
             verdicts.push((verdict.word().to_owned(), count));
         }
     }
+    let study = options.studies.iter().find(|s| s.name == record.study);
+    // A record that lacks a row of the answer has its tables all the same.
+    let answer = study.and_then(|s| s.answer(record).ok().flatten());
+    let deciding = match &answer {
+        Some(answer) => figures::deciding(record, &answer.rows).map_err(ReportError::Chart)?,
+        None => None,
+    };
     Ok(Chapter {
         title: record.study.clone(),
+        asked: answer.is_some() && study.is_some_and(|s| s.table.contains_key("original")),
+        answer,
+        deciding,
         date,
         cpu: record.machine.cpu.to_string(),
         command: record.command.clone(),
@@ -352,7 +376,8 @@ fn chapter(index: usize, original: &Record, options: &Options<'_>) -> Result<Cha
     })
 }
 
-/// The page for these records, a chapter each, in the order given.
+/// The page for these records: the first screen, then a chapter for each record. Those that answer a study's question come
+/// first, and the newest of a study before its others; the rest keep their order.
 ///
 /// # Errors
 /// [`ReportError`] where there are none, or one cannot be shown.
@@ -360,11 +385,22 @@ pub fn html(records: &[Record], options: &Options<'_>) -> Result<String, ReportE
     if records.is_empty() {
         return Err(ReportError::Nothing);
     }
-    let chapters = records
+    let mut chapters = records
         .iter()
         .enumerate()
         .map(|(i, record)| chapter(i + 1, record, options))
         .collect::<Result<Vec<_>, _>>()?;
+    chapters.sort_by_key(|c| (c.answer.is_none(), !c.asked));
+    let answers = chapters.iter().take_while(|c| c.answer.is_some()).count();
+    chapters[..answers].sort_by(|a, b| (!a.asked, &a.title, &b.date).cmp(&(!b.asked, &b.title, &a.date)));
+    let mut machines: Vec<String> = Vec::new();
+    for record in records {
+        let machine = &record.machine;
+        let named = format!("{} ({}/{})", machine.cpu, machine.family, machine.model);
+        if !machines.contains(&named) {
+            machines.push(named);
+        }
+    }
     let script = include_str!("report/take.js");
     let page = Page {
         version: env!("CARGO_PKG_VERSION"),
@@ -376,6 +412,8 @@ pub fn html(records: &[Record], options: &Options<'_>) -> Result<String, ReportE
         ),
         columns: serde_json::to_string(&table::columns())
             .map_err(|e| ReportError::Record(RecordError::Malformed(e)))?,
+        machines,
+        overview: overview::of(records, options.headline).map_err(ReportError::Chart)?,
         chapters,
     };
     crate::study::render_as("page.html", include_str!("report/page.html"), page).map_err(ReportError::Page)

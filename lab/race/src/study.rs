@@ -148,7 +148,7 @@ pub(crate) fn render_as(name: &str, template: &str, context: impl Serialize) -> 
     engine()?.render_named_str(name, template, context).map_err(StudyError::Template)
 }
 
-fn engine() -> Result<minijinja::Environment<'static>, StudyError> {
+pub(crate) fn engine() -> Result<minijinja::Environment<'static>, StudyError> {
     let mut engine = minijinja::Environment::new();
     engine.set_undefined_behavior(minijinja::UndefinedBehavior::Strict);
     let syntax = minijinja::syntax::SyntaxConfig::builder()

@@ -57,6 +57,15 @@ pub fn percent(fraction: f64) -> String {
     format!("{} %", three(fraction * 100.0))
 }
 
+/// A number with a comma after every three digits.
+pub(crate) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let first = digits.len() % 3;
+    let groups = digits.as_bytes()[first..].chunks(3).map(|g| String::from_utf8_lossy(g).into_owned());
+    let first = Some(digits[..first].to_owned()).filter(|s| !s.is_empty());
+    first.into_iter().chain(groups).collect::<Vec<_>>().join(",")
+}
+
 /// A noise floor. Beyond tenfold the figure says only that nothing could be measured.
 pub(crate) fn floor(fraction: f64) -> String {
     if fraction > 10.0 { ">1000 %".to_owned() } else { percent(fraction) }

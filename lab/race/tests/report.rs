@@ -9,12 +9,14 @@ use base64ct::{Base64, Encoding};
 use common::{World, plan, row};
 use lanework_race::clock::Monotonic;
 use lanework_race::gate::Gate;
-use lanework_race::machine::Machine;
+use lanework_race::machine::{Machine, PeerBuild};
 use lanework_race::race::in_process;
 use lanework_race::record::{Record, ResultRow};
 use lanework_race::report::{Options, ReportError, html};
+use lanework_race::study::Study;
 use lanework_race::subject::Subject;
 use lanework_race::table::csv;
+use lanework_race::verdict::Verdict;
 use sha2::{Digest, Sha256};
 
 /// A record with everything that a page can show: sizes, threads, floors, something absent, names that would break markup.
@@ -84,6 +86,81 @@ fn everything_of_a_record_is_on_the_page() {
     assert_eq!(page.matches("<svg ").count(), 3 * 2 + 3);
     assert_eq!(page.matches("</svg>").count(), 9);
     assert!(matches!(html(&[], &Options::default()), Err(ReportError::Nothing)));
+}
+
+/// Other people's code first, then the answers, each with a link to its record; there the sentences come before the study's page.
+#[test]
+fn the_first_screen_has_the_peers_and_the_answers() {
+    let row = |r: &ResultRow, variant: &str, ratio: f64, verdict: Verdict| ResultRow {
+        variant: variant.into(),
+        ratio,
+        low: ratio * 0.99,
+        high: ratio * 1.01,
+        verdict,
+        floor: None,
+        ..r.clone()
+    };
+    let mut raced = record();
+    let peer = |name: &str| PeerBuild {
+        name: name.into(),
+        version: format!("{name} 7.1"),
+        compiler: String::new(),
+        flags: String::new(),
+    };
+    let first = raced.results[0].clone();
+    raced.study = "bench-planted-peers".into();
+    raced.page = None;
+    raced.machine.peers = vec![peer("theirs"), peer("old")];
+    raced.results = vec![
+        row(&first, "theirs-plain", 0.25, Verdict::Slower),
+        row(&first, "old", 1.25, Verdict::Faster),
+        row(&first, "ours-too", 3.0, Verdict::Faster),
+    ];
+    let asked = Study::from_toml(
+        "asked",
+        "question = \"Does it pay?\"\n[answer]\nclaimed = \"Twice.\"\n\
+         found = \"It is {{ ratio('planted/copy/16', 'avx512', 'portable') }} here.\"\nwhy = \"So.\"\n\
+         chart = [['planted/copy/16', 'avx512', 'portable', 'wide lanes']]\n[original]\n",
+    )
+    .expect("a study");
+    let mut answers = record();
+    answers.study = "asked".into();
+    let older = Record { date: "2020-01-01T00:00:00Z".into(), ..answers.clone() };
+    let mut other = record();
+    other.study = "asked".into();
+    other.results.truncate(0);
+    let headline = [("planted/copy/16", "Copying 16 bytes"), ("planted/none", "Nothing")];
+    let options = Options { studies: &[asked], headline: &headline, ..Options::default() };
+    let page = html(&[raced, other, older, answers.clone()], &options).expect("a page");
+    let (screen, rest) = page.split_once("<main ").expect("chapters");
+    // The ratio is ours over the peer's, and so is the verdict.
+    has(screen, "Copying 16 bytes: theirs-plain ×4.00 ▲ faster; old ×0.800 ▼ slower");
+    has(screen, "theirs is theirs 7.1; old is old 7.1");
+    assert_eq!(screen.matches("<svg ").count(), 1, "a headline that no record has");
+    assert!(!screen.contains("ours-too"), "our own variant among the peers");
+    // One answer of a study, from its newest record, whose chapter comes first.
+    assert_eq!(screen.matches("Does it pay?").count(), 1);
+    let told = answers.results.iter().find(|r| r.variant == "avx512").expect("a row");
+    let found = format!("It is {} here.", lanework_race::table::times(told.ratio));
+    has(screen, &found);
+    has(screen, "<a href=\"#r4\">Does it pay?</a>");
+    assert!(rest.starts_with("id=\"r4\""), "{}", &rest[..40]);
+    let chapter = rest.split("<main ").next().expect("a chapter");
+    for part in [
+        "<b>Claimed.</b> Twice.",
+        &found,
+        "<b>Why.</b> So.",
+        "What decides: wide lanes ×",
+        "The study&#x27;s whole page",
+    ] {
+        let part = part.replace("&#x27;", "'");
+        has(chapter, &part);
+    }
+    assert_eq!(chapter.matches("Made by").count(), 1);
+    // A record that lacks the row has its chapter, without sentences.
+    let last = page.split("<main id=\"r2\"").nth(1).expect("its chapter").split("<main ").next().expect("it");
+    assert!(!last.contains("Claimed."));
+    assert!(screen.contains("5 records") || screen.contains("4 records"));
 }
 
 #[test]
@@ -206,7 +283,7 @@ fn tables_can_be_taken_away() {
     let floor = |row: &ResultRow, _: &Machine| (row.variant == "slow <i>").then_some(row.median / 4.0);
     let folder = tempfile::tempdir().expect("a folder");
     for samples in [false, true] {
-        let options = Options { samples, floor: Some(&floor) };
+        let options = Options { samples, floor: Some(&floor), ..Options::default() };
         let page = html(std::slice::from_ref(&record), &options).expect("a page");
         std::fs::write(folder.path().join("report.html"), page).expect("written");
         let probe = pressed(folder.path(), "report.html");
@@ -255,7 +332,7 @@ fn tables_can_be_taken_away() {
 fn a_page_can_hold_every_sample() {
     let record = record();
     let floor = |row: &ResultRow, _: &Machine| (row.variant == "slow <i>").then_some(row.median / 4.0);
-    let options = Options { samples: true, floor: Some(&floor) };
+    let options = Options { samples: true, floor: Some(&floor), ..Options::default() };
     let page = html(std::slice::from_ref(&record), &options).expect("a page");
     let text = unpacked(&page, &format!("{}-planted-b-study-b.json.gz", &record.date[..10]));
     let whole = Record::from_json(&text).expect("a record");
@@ -415,6 +492,10 @@ fn framed(folder: &Path, report: &str, width: u32) -> PathBuf {
          f.onload = () => {{ const d = f.contentDocument, r = d.documentElement;\
          document.title = 'beyond ' + (r.scrollWidth - r.clientWidth) + ' charts ' +\
          [...d.querySelectorAll('figure svg')].filter(s => s.getBoundingClientRect().width > 200 || s.closest('details')).length +\
+         ' text ' + Math.floor(Math.min(...[...d.querySelectorAll('figure svg')].filter(s => !s.closest('details')).flatMap(s => \
+         [...s.querySelectorAll('text')].map(t => parseFloat(getComputedStyle(t).fontSize) * s.getBoundingClientRect().width / s.viewBox.baseVal.width)))) +\
+         ' hidden ' + [...d.querySelectorAll('table.results tr')].filter(t => !t.closest('details') && [3, 5].some(i => \
+         t.children[i].getBoundingClientRect().right > t.closest('.scroll').getBoundingClientRect().right)).length +\
          ' paper ' + getComputedStyle(d.body).backgroundColor + ' ink ' +\
          getComputedStyle(d.querySelector('svg text')).fill; }}</script>"
     );
@@ -436,8 +517,9 @@ fn a_real_browser_shows_it() {
     assert_eq!(console, Vec::<String>::new());
     assert!(document.contains("The machine") && document.trim_end().ends_with("</html>"));
 
-    // On a desk and on a phone, in light and dark mode: nothing wider than the page, every chart there.
-    for width in [390, 1100] {
+    // On desks, a tablet and a phone, in light and dark mode: nothing wider than the page, every chart there, its text at least 11
+    // pixels high, and the ratio and the verdict of every row in sight.
+    for width in [390, 768, 1280, 1920] {
         let probe = framed(folder.path(), "report.html", width);
         for (scheme, paper, ink) in [
             (light, "paper rgb(255, 255, 255)", "ink rgb(91, 100, 114)"),
@@ -449,6 +531,9 @@ fn a_real_browser_shows_it() {
             let title = title.unwrap_or("nothing").to_owned();
             assert!(title.starts_with("beyond 0 charts 9 "), "{width}: {title}");
             assert!(title.contains(paper) && title.contains(ink), "{width}: {title}");
+            assert!(title.contains(" hidden 0 "), "{width}: {title}");
+            let text = title.split(" text ").nth(1).and_then(|t| t.split(' ').next()?.parse::<u32>().ok());
+            assert!(text.is_some_and(|pixels| pixels >= 11), "{width}: {title}");
         }
     }
 
@@ -470,4 +555,12 @@ fn a_real_browser_shows_it() {
     std::fs::write(folder.path().join("report.html"), wide).expect("written");
     let (document, _) = look(&browser, &framed(folder.path(), "report.html", 390), &["--dump-dom", light]);
     assert!(document.contains("beyond ") && !document.contains("beyond 0"), "a page too wide was not seen");
+    let small = html(&[record()], &Options::default())
+        .expect("a page")
+        .replace("svg .small { font-size: 12px; }", "svg .small { font-size: 9px; }");
+    std::fs::write(folder.path().join("report.html"), small.replace("display: none", "color: red"))
+        .expect("written");
+    let (document, _) = look(&browser, &framed(folder.path(), "report.html", 390), &["--dump-dom", light]);
+    assert!(document.contains(" text 8 ") || document.contains(" text 9 "), "small text was not seen");
+    assert!(!document.contains(" hidden 0 "), "a hidden verdict was not seen");
 }

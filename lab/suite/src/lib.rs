@@ -180,6 +180,13 @@ pub fn find(context: &Context, path: &str) -> Option<Subject> {
     all(context).into_iter().find(|s| s.path() == path)
 }
 
+/// The jobs that a page opens with, one for each primitive that other people have code for: the subject, and what it is.
+pub const HEADLINE: &[(&str, &str)] = &[
+    ("mayo/round2/mayo1/sign", "A MAYO-1 signature (round 2)"),
+    ("magma/ctr/16384", "Magma in CTR mode, 16 KiB"),
+    ("vdf/1024/square", "A squaring of the delay function, 1,024 bits"),
+];
+
 /// The least time that the silicon allows for a unit of a result's work, in its unit, where the operations of its backend's
 /// design have been counted and this CPU's ports are known; computed, never measured.
 #[must_use]

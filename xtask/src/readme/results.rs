@@ -5,12 +5,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use lanework_race::history::{self, Entry};
+use lanework_race::record::Record;
 use lanework_race::study::Study;
 
 use super::{remarks, seen_from};
 
-/// The file for these records, which are all of one study.
-fn text(root: &Path, entries: &[&Entry]) -> String {
+/// The sentences that open a record's page: what was claimed, what is found, and why they differ.
+fn opening(study: &Study, record: &Record) -> Result<String, String> {
+    let Some(answer) = study.answer(record).map_err(|e| e.to_string())? else { return Ok(String::new()) };
+    let sentences = [("Claimed", &answer.claimed), ("Found", &answer.found), ("Why", &answer.why)];
+    let told = sentences.iter().filter(|(_, text)| !text.is_empty());
+    Ok(told.map(|(what, text)| format!("**{what}.** {text}\n\n")).collect())
+}
+
+/// The file for these records, which are all of one study or listed by it.
+fn text(root: &Path, study: &Study, entries: &[&Entry]) -> Result<String, String> {
     let mut out = String::from(
         "<!-- Made by `cargo xtask readme` from the records that it names. Another record changes it; an edit is lost. -->\n",
     );
@@ -24,10 +33,14 @@ fn text(root: &Path, entries: &[&Entry]) -> String {
             record.command,
             remarks(record)
         );
+        if record.study == study.name {
+            out +=
+                &opening(study, record).map_err(|why| format!("{}: {why}", seen_from(root, &entry.path)))?;
+        }
         out += record.page.as_deref().unwrap_or_default().trim_end();
         out.push('\n');
     }
-    out
+    Ok(out)
 }
 
 /// The records that are shown: for every study and machine, the newest of its own data and the newest of files that the
@@ -68,7 +81,7 @@ fn renew(root: &Path, study: &Study, entries: &[Entry], check: bool) -> Result<S
             Some(_) => Err(wrong("there is no record that it could come from".to_owned())),
         };
     }
-    let due = text(root, &own);
+    let due = text(root, study, &own).map_err(wrong)?;
     if found.as_ref() == Some(&due) {
         return Ok(format!("{shown}: as {} records have it", own.len()));
     }
@@ -154,6 +167,16 @@ mod tests {
         assert!(all(true).is_err() && all(false).is_ok());
         let text = fs::read_to_string(&file).expect("read");
         assert!(text.contains("# Whose?") && text.contains("# What else?"), "{text}");
+        // Its sentences open its own pages; one that a record cannot fill in is an error.
+        let asks = |found: &str| {
+            format!("question = \"?\"\nalso = [\"chore\"]\n[answer]\nclaimed = \"C.\"\nfound = \"{found}\"")
+        };
+        fs::write(study.join("study.toml"), asks("{{ ratio('a', 'b', 'c') }}")).expect("written");
+        assert!(all(false).is_err_and(|e| e.contains("no row of a: b against c")));
+        fs::write(study.join("study.toml"), asks("F.")).expect("written");
+        assert!(all(true).is_err() && all(false).is_ok());
+        let text = fs::read_to_string(&file).expect("read");
+        assert_eq!(text.matches("**Claimed.** C.\n\n**Found.** F.\n\n# W").count(), 2, "{text}");
         // An unreadable record blocks nothing else.
         fs::write(saved.with_file_name("bad.json"), "{").expect("written");
         fs::create_dir(root.join("studies/broken")).expect("created");

@@ -15,7 +15,7 @@ pub(super) struct Axis {
 }
 
 /// The most labels on an axis, roughly.
-const TICKS: usize = 6;
+const TICKS: usize = 5;
 
 impl Axis {
     /// For ratios: `centre` is on it, and a factor up is as far as the same factor down. `None` without positive values.

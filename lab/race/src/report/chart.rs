@@ -10,6 +10,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use super::axis::Axis;
+use super::figures::signed;
 use super::plane::paint::{GRID, INK, QUIET, SERIES};
 use super::plane::{FONT, Rows, SMALL, failed, label, short, svg, verdict_colour};
 use crate::stats::{Summary, quantile_of_sorted};
@@ -53,11 +54,11 @@ pub struct Ratio {
     pub verdict: Verdict,
 }
 
-/// Ratios against a baseline with their intervals, the noise floor shaded around 1.
+/// Ratios against a baseline with their intervals, the noise floor shaded around 1. `under` is the text under the axis.
 ///
 /// # Errors
 /// [`ChartError`] where there are no rows or the drawing fails.
-pub fn ratios(rows: &[Ratio], words: &str) -> Result<String, ChartError> {
+pub fn ratios(rows: &[Ratio], under: &str, words: &str) -> Result<String, ChartError> {
     // Ends that are far off say only that nothing could be measured: they leave the chart at its edge.
     let within = |r: &Ratio, x: f64| x.clamp(r.ratio / 4.0, r.ratio * 4.0);
     let ends = rows.iter().flat_map(|r| [within(r, r.low), within(r, r.high), r.ratio]);
@@ -79,7 +80,7 @@ pub fn ratios(rows: &[Ratio], words: &str) -> Result<String, ChartError> {
         count: rows.len(),
         each: ROW,
         text: |x| Axis::text(x, "×"),
-        under: "times as fast as the baseline",
+        under,
         bands: &bands,
     };
     chart.drawn(words, |plane| {
@@ -104,7 +105,7 @@ pub fn ratios(rows: &[Ratio], words: &str) -> Result<String, ChartError> {
             };
             plane.draw_series(of().map(dot)).map_err(failed)?;
             for (r, top) in of() {
-                let told = format!("{} {}", crate::table::times(r.ratio), r.verdict.word());
+                let told = format!("{} {}", crate::table::times(r.ratio), signed(r.verdict));
                 let (start, end) = (axis.range().start, axis.range().end);
                 let name = short(&r.name, &told);
                 let name = Text::new(name, (start, top - 4.0), label(FONT, INK, HPos::Left, VPos::Top));
@@ -350,7 +351,7 @@ mod tests {
             row("c", 4.0, 3.9, 4.1, Verdict::Faster),
             row("d", 0.5, 0.4, 0.6, Verdict::Slower),
         ];
-        let svg = ratios(&rows, "four & \"more\"").expect("draws");
+        let svg = ratios(&rows, "under", "four & \"more\"").expect("draws");
         let (same, fast, slow) =
             (circles(&svg, "#3D568C"), circles(&svg, "#1A7F4B"), circles(&svg, "#B4233A"));
         assert_eq!((same.len(), fast.len(), slow.len()), (1, 2, 1), "{svg}");
@@ -359,21 +360,24 @@ mod tests {
         assert!((fast[0].0 - same[0].0 - step).abs() <= 2.0 && (same[0].0 - slow[0].0 - step).abs() <= 2.0);
         assert!(same[0].1 < fast[0].1 && fast[0].1 < fast[1].1 && fast[1].1 < slow[0].1);
         assert!(svg.contains("aria-label=\"four &amp; &quot;more&quot;\""));
-        assert!(svg.contains("×2.00 faster") && svg.contains("#F0E6CC"), "no band or no words");
+        assert!(
+            svg.contains("×2.00 ▲ faster") && svg.contains("×0.500 ▼ slower") && svg.contains("#F0E6CC"),
+            "no band or no words"
+        );
     }
 
     #[test]
     fn an_interval_without_end_does_not_squeeze_the_rest() {
         let rows =
             [row("a", 1.1, 1.05, 1.15, Verdict::Faster), row("lost", 1.0, 1e-12, 1e12, Verdict::CannotTell)];
-        let svg = ratios(&rows, "").expect("draws");
+        let svg = ratios(&rows, "under", "").expect("draws");
         let (a, lost) = (circles(&svg, "#1A7F4B")[0], circles(&svg, "#9A6700")[0]);
         assert!(a.0 - lost.0 > 5.0, "{a:?} {lost:?}");
     }
 
     #[test]
     fn nothing_is_an_error_and_not_an_empty_chart() {
-        assert!(ratios(&[], "").is_err());
+        assert!(ratios(&[], "under", "").is_err());
         assert!(distributions(&[], "").is_err());
         assert!(distributions(&[("a".into(), vec![])], "").is_err());
         assert!(lines(&[], "", "", "").is_err());
@@ -385,6 +389,7 @@ mod tests {
         let long = "x".repeat(80);
         let svg = ratios(
             &[row("<b>&", 1.0, 0.9, 1.1, Verdict::Same), row(&long, 1.0, 0.9, 1.1, Verdict::Same)],
+            "",
             "",
         )
         .expect("draws");

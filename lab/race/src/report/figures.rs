@@ -58,6 +58,46 @@ pub(super) fn class(verdict: Verdict) -> &'static str {
     }
 }
 
+/// A verdict with its sign, for readers who cannot tell its colour.
+pub(super) fn signed(verdict: Verdict) -> String {
+    let sign = match verdict {
+        Verdict::Faster => "\u{25b2}",
+        Verdict::Slower => "\u{25bc}",
+        Verdict::Same => "=",
+        Verdict::CannotTell | Verdict::Void => "?",
+    };
+    format!("{sign} {}", verdict.word())
+}
+
+/// A row's verdict with its sign, in the words of its unit.
+pub(super) fn told(row: &ResultRow) -> String {
+    let signed = signed(row.verdict);
+    let (sign, _) = signed.split_once(' ').unwrap_or_default();
+    format!("{sign} {}", table::verdict(row))
+}
+
+/// The text under an axis of ratios.
+const TIMES: &str = "times as fast as the baseline";
+
+/// The rows that decide a study's question, by their names in words.
+pub(super) fn deciding(record: &Record, rows: &[(usize, String)]) -> Result<Option<Figure>, ChartError> {
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let ratios: Vec<Ratio> =
+        rows.iter().map(|(row, words)| ratio_of(&record.results[*row], words.clone())).collect();
+    let spoken: Vec<String> = ratios
+        .iter()
+        .map(|r| format!("{} {} {}", r.name, table::times(r.ratio), signed(r.verdict)))
+        .collect();
+    Figure::of(
+        "What decides".to_owned(),
+        &chart::ratios(&ratios, TIMES, &format!("What decides: {}", spoken.join("; ")))?,
+        "Rows of the tables below.".to_owned(),
+    )
+    .map(Some)
+}
+
 /// All figures for the rows of one primitive.
 pub(super) fn of(record: &Record, rows: &[&ResultRow]) -> Result<Figures, ChartError> {
     let races = races::of(rows);
@@ -192,6 +232,7 @@ fn against(race: &Race<'_>) -> Result<Figure, ChartError> {
         race.over(),
         &chart::ratios(
             &ratios,
+            TIMES,
             &format!("{} against {}: {}", race.over(), race.against(), words.join("; ")),
         )?,
         format!("Against {}{takes}. The noise floors are {} at most.", race.against(), table::floor(noise)),

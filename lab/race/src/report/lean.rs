@@ -182,7 +182,7 @@ fn text_class(e: &Element<'_>) -> Result<(String, Point), ChartError> {
     let size: f64 = e.get("font-size").parse().map_err(|_| e.unknown("font-size"))?;
     match (size * 10.0).round() as i32 {
         135 => {}
-        115 => class += " small",
+        120 => class += " small",
         _ => return Err(e.unknown("font-size")),
     }
     match e.get("text-anchor") {

@@ -58,15 +58,15 @@ pub(super) mod paint {
 }
 use paint::{FASTER, GRID, NOISE, QUIET, SAME, SLOWER, UNTOLD};
 
-/// Every chart's width, in pixels before the page scales it.
-const WIDTH: u32 = 460;
+/// Every chart's width, in pixels before the page scales it: a telephone's, where no text may shrink below 11 pixels.
+const WIDTH: u32 = 356;
 /// plotters writes a font's size divided by 1.24.
 pub(super) const FONT: f64 = 13.5 * 1.24;
-pub(super) const SMALL: f64 = 11.5 * 1.24;
+pub(super) const SMALL: f64 = 12.0 * 1.24;
 /// Pixels around the rows: above them, and below them the axis with its text.
 const ABOUT: u32 = 44;
 /// Letters of a row's name and of the text at its other end, together. Longer names are cut; the table has them whole.
-const LETTERS: usize = 54;
+const LETTERS: usize = 43;
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 pub(super) type Plane<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<Axis, RangedCoordf64>>;
