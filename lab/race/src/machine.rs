@@ -355,6 +355,15 @@ impl Machine {
             Fact::of(calibrate(clock, 21), "the chain is not written for this architecture");
     }
 
+    /// The peer that a variant is, or is a form of: `chiavdf` has `chiavdf-asm` and `chiavdf-square`.
+    #[must_use]
+    pub fn peer(&self, variant: &str) -> Option<&PeerBuild> {
+        let is = |p: &&PeerBuild| {
+            variant.strip_prefix(p.name.as_str()).is_some_and(|form| form.is_empty() || form.starts_with('-'))
+        };
+        self.peers.iter().find(is)
+    }
+
     /// The core's clock, in GHz: the mean of the calibration chain before and after the races.
     #[must_use]
     pub fn ghz(&self) -> Option<f64> {

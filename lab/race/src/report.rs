@@ -9,7 +9,7 @@ mod axis;
 pub mod chart;
 mod figures;
 mod lean;
-mod overview;
+mod peers;
 mod plane;
 mod prose;
 mod races;
@@ -34,7 +34,6 @@ use crate::table;
 use crate::verdict::Verdict;
 use chart::ChartError;
 use figures::{Figure, Figures};
-use overview::Overview;
 
 /// The computed floor of a row on a machine, if it has been counted.
 pub type Floor = dyn Fn(&ResultRow, &Machine) -> Option<f64>;
@@ -161,7 +160,8 @@ struct Page<'a> {
     columns: String,
     /// The CPUs, each once.
     machines: Vec<String>,
-    overview: Overview,
+    /// The charts against other people's code.
+    peers: Vec<Figure>,
     chapters: Vec<Chapter>,
 }
 
@@ -413,7 +413,7 @@ pub fn html(records: &[Record], options: &Options<'_>) -> Result<String, ReportE
         columns: serde_json::to_string(&table::columns())
             .map_err(|e| ReportError::Record(RecordError::Malformed(e)))?,
         machines,
-        overview: overview::of(records, options.headline).map_err(ReportError::Chart)?,
+        peers: peers::of(records, options.headline).map_err(ReportError::Chart)?,
         chapters,
     };
     crate::study::render_as("page.html", include_str!("report/page.html"), page).map_err(ReportError::Page)

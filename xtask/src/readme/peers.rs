@@ -7,15 +7,10 @@ use lanework_race::verdict::Verdict;
 
 use super::{fastest, selected, source};
 
-/// Whether a variant is this peer, or one of its forms: `chiavdf` has `chiavdf-asm` and `chiavdf-square`.
-fn is_of(peer: &str, variant: &str) -> bool {
-    variant.strip_prefix(peer).is_some_and(|form| form.is_empty() || form.starts_with('-'))
-}
-
 /// The rows of a record in which ours is the baseline and a peer the challenger. Peers are the variants that the record's
 /// machine card names as other people's builds.
 pub(super) fn rows(record: &Record) -> Result<Vec<&ResultRow>, String> {
-    let is_peer = |variant: &str| record.machine.peers.iter().any(|p| is_of(&p.name, variant));
+    let is_peer = |variant: &str| record.machine.peer(variant).is_some();
     let rows: Vec<&ResultRow> = record.results.iter().filter(|r| is_peer(&r.variant)).collect();
     match rows.iter().find(|row| is_peer(&row.baseline)) {
         Some(row) => Err(format!("the baseline of {} is a peer itself, {}", row.subject, row.baseline)),

@@ -1,25 +1,11 @@
-//! The first screen: ours against other people's code, and the answers of the studies that ask a report's question again.
+//! The charts of the first screen: ours against other people's code.
 #![forbid(unsafe_code)]
-
-use serde::Serialize;
 
 use super::chart::{self, ChartError, Ratio};
 use super::figures::{Figure, signed};
 use crate::record::{Record, ResultRow};
 use crate::table;
 use crate::verdict::Verdict;
-
-/// What the page opens with.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Overview {
-    /// One chart for each headline job that a record has beside other people's code.
-    pub(super) figures: Vec<Figure>,
-}
-
-/// Whether a variant is this peer, or one of its forms.
-fn is_of(peer: &str, variant: &str) -> bool {
-    variant.strip_prefix(peer).is_some_and(|form| form.is_empty() || form.starts_with('-'))
-}
 
 /// Ours against a peer, from a row in which ours is the baseline.
 fn ours(row: &ResultRow) -> Ratio {
@@ -40,9 +26,10 @@ fn ours(row: &ResultRow) -> Ratio {
 /// The chart of one job, from the newest record that races it against a peer.
 fn against_peers(records: &[Record], subject: &str, words: &str) -> Result<Option<Figure>, ChartError> {
     let rows = |record: &Record| -> Vec<ResultRow> {
-        let peers = &record.machine.peers;
-        let is_peer = |name: &str| peers.iter().any(|p| is_of(&p.name, name));
-        let of = |r: &&ResultRow| r.subject == subject && is_peer(&r.variant) && !is_peer(&r.baseline);
+        let machine = &record.machine;
+        let of = |r: &&ResultRow| {
+            r.subject == subject && machine.peer(&r.variant).is_some() && machine.peer(&r.baseline).is_none()
+        };
         record.results.iter().filter(of).cloned().collect()
     };
     let with_rows = records.iter().map(|record| (record, rows(record))).filter(|(_, rows)| !rows.is_empty());
@@ -53,13 +40,13 @@ fn against_peers(records: &[Record], subject: &str, words: &str) -> Result<Optio
     let ratios: Vec<Ratio> = rows.iter().map(ours).collect();
     let told = |r: &Ratio| format!("{} {} {}", r.name, table::times(r.ratio), signed(r.verdict));
     let spoken: Vec<String> = ratios.iter().map(told).collect();
-    let builds: Vec<String> = record
-        .machine
-        .peers
-        .iter()
-        .filter(|p| rows.iter().any(|r| is_of(&p.name, &r.variant)))
-        .map(|p| format!("{} is {}", p.name, p.version))
-        .collect();
+    let mut builds: Vec<String> = Vec::new();
+    for peer in rows.iter().filter_map(|r| record.machine.peer(&r.variant)) {
+        let build = format!("{} is {}", peer.name, peer.version);
+        if !builds.contains(&build) {
+            builds.push(build);
+        }
+    }
     Figure::of(
         words.to_owned(),
         &chart::ratios(&ratios, "times as fast as the peer", &format!("{words}: {}", spoken.join("; ")))?,
@@ -75,11 +62,8 @@ fn against_peers(records: &[Record], subject: &str, words: &str) -> Result<Optio
     .map(Some)
 }
 
-/// The first screen of these records.
-pub(super) fn of(records: &[Record], headline: &[(&str, &str)]) -> Result<Overview, ChartError> {
-    let mut overview = Overview::default();
-    for (subject, words) in headline {
-        overview.figures.extend(against_peers(records, subject, words)?);
-    }
-    Ok(overview)
+/// One chart for each headline job that a record has beside other people's code.
+pub(super) fn of(records: &[Record], headline: &[(&str, &str)]) -> Result<Vec<Figure>, ChartError> {
+    let charts = headline.iter().map(|(subject, words)| against_peers(records, subject, words));
+    Ok(charts.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
