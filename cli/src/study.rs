@@ -129,7 +129,7 @@ pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failur
         return Err(Failure::input(what).help(format!("leave it out, or run `lanework study {whose}`")));
     }
     let options = Options { full: args.full, own: args.own.0.clone(), keep: Profile::keep };
-    let Found { mut record, mut page, findings, holds } = run(session, &study, &options)?;
+    let Found { mut record, mut page, findings, outcome } = run(session, &study, &options)?;
     if let (Some(remark), Some(list)) = (&args.output.remark, page["remarks"].as_array_mut()) {
         list.push(remark.clone().into());
     }
@@ -157,7 +157,7 @@ pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failur
         }
         Ok(())
     })?;
-    Ok(if holds { shown } else { Outcome::No })
+    Ok(if outcome == Outcome::Yes { shown } else { outcome })
 }
 
 fn list(session: &Session, args: &StudyArgs) -> Result<Outcome, Failure> {

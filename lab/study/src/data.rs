@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::markdown::{strings, table};
 use crate::races::{Effort, Race, race_all};
-use crate::{Failure, Found, Options, Session, document};
+use crate::{Failure, Found, Options, Outcome, Session, document};
 
 /// `study.toml` behind its question.
 #[derive(Debug, Deserialize)]
@@ -211,7 +211,7 @@ pub fn run(session: &Session, study: &Study, options: &Options) -> Result<Found,
         not_here: folded(not_here).into_iter().chain(missing).collect(),
         remarks: record.remarks.clone(),
     };
-    Ok(Found { page: document(&page)?, findings: serde_json::Value::Null, holds: true, record })
+    Ok(Found { page: document(&page)?, findings: serde_json::Value::Null, outcome: Outcome::Yes, record })
 }
 
 #[cfg(test)]

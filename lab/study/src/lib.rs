@@ -100,8 +100,8 @@ pub struct Found {
     pub page: serde_json::Value,
     /// The same as data, which the record keeps; null where the rows say all.
     pub findings: serde_json::Value,
-    /// Whether what it checks holds; true of a study that checks nothing.
-    pub holds: bool,
+    /// Whether what it checks holds, or cannot be told on this machine; [`Outcome::Yes`] of a study that checks nothing.
+    pub outcome: Outcome,
 }
 
 /// A page as the template takes it.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use clap::{Args, FromArgMatches};
 use lanework_race::study::Study;
-use lanework_study::{CORRECT, Entry, Failure, Found, Options, Session, document};
+use lanework_study::{CORRECT, Entry, Failure, Found, Options, Outcome, Session, document};
 use serde_json::json;
 
 use question::Question;
@@ -46,5 +46,5 @@ fn run(session: &Session, study: &Study, options: &Options) -> Result<Found, Fai
     let measured = races::measure(session, &asked, &wanted, options.full)?;
     let page = page::page(&study.question, &asked, &measured, options.full);
     let findings = json!({ "builds": measured.builds, "flags": page.flags, "told": page.verdict });
-    Ok(Found { page: document(&page)?, findings, holds: true, record: measured.record })
+    Ok(Found { page: document(&page)?, findings, outcome: Outcome::Yes, record: measured.record })
 }

@@ -39,7 +39,7 @@ fn run(session: &Session, study: &Study, options: &Options) -> Result<Found, Fai
         Err(why) => json!({ "not_here": why }),
     };
     let findings = json!({ "synthetic": synthetic, "runs": measured.runs, "told": told });
-    Ok(Found { page: document(&page)?, findings, holds: true, record: measured.record })
+    Ok(Found { page: document(&page)?, findings, outcome: Outcome::Yes, record: measured.record })
 }
 
 /// One process: squares the generator a number of times on a backend, and prints the time.

@@ -5,6 +5,7 @@ use lanework_race::record::ResultRow;
 use lanework_race::stats::median;
 use lanework_race::table::percent;
 use lanework_race::verdict::Verdict;
+use lanework_study::Outcome;
 use lanework_study::markdown::{NONE, strings};
 use serde::Serialize;
 
@@ -102,6 +103,53 @@ pub(super) fn header() -> Vec<String> {
     ])
 }
 
+/// Whether what is asked of the laboratory holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Held {
+    /// It does.
+    Yes,
+    /// What was planted is too small for this machine at this hour.
+    Untold,
+    /// It does not.
+    No,
+}
+
+impl Held {
+    /// How the study ends.
+    pub(super) fn outcome(self) -> Outcome {
+        match self {
+            Held::Yes => Outcome::Yes,
+            Held::Untold => Outcome::Unavailable,
+            Held::No => Outcome::No,
+        }
+    }
+}
+
+/// Whether a planted slowdown was found where it must be, and a sentence.
+pub(super) fn found(kind: &str, tally: &Tally, must_find: f64) -> (Held, String) {
+    let must = (tally.planted - must_find).abs() < 1e-9;
+    let good = 2 * tally.slower > tally.races && tally.faster == 0;
+    let (held, asked) = match (must, good) {
+        (true, true) => (Held::Yes, ": it holds".to_owned()),
+        (true, false) if tally.faster == 0 && tally.detectable > must_find => (
+            Held::Untold,
+            format!(": CANNOT TELL here, where races see only effects above {}", percent(tally.detectable)),
+        ),
+        (true, false) => {
+            (Held::No, ": IT DOES NOT HOLD, more than half must find it and none may say faster".to_owned())
+        }
+        (false, _) => (Held::Yes, String::new()),
+    };
+    let line = format!(
+        "A planted slowdown of {kind} by {} was found in {} of {} races, and called faster in {}{asked}.",
+        percent(tally.planted),
+        tally.slower,
+        tally.races,
+        tally.faster
+    );
+    (held, line)
+}
+
 /// The verdict on one kind of contestants: whether the tallies hold, and why in words.
 pub(super) fn verdict(
     kind: &str,
@@ -109,41 +157,21 @@ pub(super) fn verdict(
     planted: &[Tally],
     allowed: usize,
     must_find: f64,
-) -> (bool, Vec<String>) {
-    let found = equals.false_winners();
-    let honest = found <= allowed;
+) -> (Held, Vec<String>) {
+    let winners = equals.false_winners();
+    let honest = winners <= allowed;
     let mut lines = vec![format!(
-        "Of {} races between equal {kind} {found} gave a winner; {allowed} are allowed: {}.",
+        "Of {} races between equal {kind} {winners} gave a winner; {allowed} are allowed: {}.",
         equals.races,
         if honest { "it holds" } else { "IT DOES NOT HOLD" }
     )];
-    let mut holds = honest;
+    let mut held = if honest { Held::Yes } else { Held::No };
     for tally in planted {
-        let must = (tally.planted - must_find).abs() < 1e-9;
-        let good = 2 * tally.slower > tally.races && tally.faster == 0;
-        holds &= good || !must;
-        let asked = match (must, good) {
-            (true, true) => ": it holds".to_owned(),
-            (true, false) if tally.noise > must_find => {
-                format!(
-                    ": IT DOES NOT HOLD here, where the noise floor of {} lies above it",
-                    percent(tally.noise)
-                )
-            }
-            (true, false) => {
-                ": IT DOES NOT HOLD, more than half must find it and none may say faster".to_owned()
-            }
-            (false, _) => String::new(),
-        };
-        lines.push(format!(
-            "A planted slowdown of {kind} by {} was found in {} of {} races, and called faster in {}{asked}.",
-            percent(tally.planted),
-            tally.slower,
-            tally.races,
-            tally.faster
-        ));
+        let (this, line) = found(kind, tally, must_find);
+        held = held.max(this);
+        lines.push(line);
     }
-    (holds, lines)
+    (held, lines)
 }
 
 #[cfg(test)]
@@ -178,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_laboratory_that_cries_wolf_or_sleeps_does_not_hold() {
-        let holds = |equals: (usize, usize), found: (usize, usize)| {
+        let held = |equals: (usize, usize), found: (usize, usize)| {
             verdict(
                 "work",
                 &tally("twin", 0.0, 200, equals.0, equals.1),
@@ -188,13 +216,19 @@ mod tests {
             )
             .0
         };
-        assert!(holds((3, 3), (0, 6)));
-        assert!(!holds((3, 4), (0, 6)));
-        assert!(!holds((0, 0), (0, 5)));
-        assert!(!holds((0, 0), (1, 9)));
+        assert_eq!(held((3, 3), (0, 6)), Held::Yes);
+        assert_eq!(held((3, 4), (0, 6)), Held::No);
+        assert_eq!(held((0, 0), (0, 5)), Held::No);
+        assert_eq!(held((0, 0), (1, 9)), Held::No);
         // Smaller ones may be missed.
-        let (good, lines) =
+        let (small, lines) =
             verdict("work", &tally("twin", 0.0, 200, 0, 0), &[tally("slower", 0.001, 10, 0, 0)], 6, 0.003);
-        assert!(good && lines[1].contains("0 of 10"), "{lines:?}");
+        assert!(small == Held::Yes && lines[1].contains("0 of 10"), "{lines:?}");
+        // Where nothing so small can be seen, a miss says nothing; a slowdown that is called faster does.
+        let noisy = |faster, slower| Tally { detectable: 0.02, ..tally("slower", 0.003, 10, faster, slower) };
+        assert_eq!(found("work", &noisy(0, 0), 0.003).0, Held::Untold);
+        assert_eq!(found("work", &noisy(1, 0), 0.003).0, Held::No);
+        assert_eq!(Held::Untold.max(Held::No).outcome(), Outcome::No);
+        assert_eq!((Held::Yes.outcome(), Held::Untold.outcome()), (Outcome::Yes, Outcome::Unavailable));
     }
 }

@@ -10,7 +10,7 @@ use lanework_race::study::Study;
 use lanework_race::table::folded;
 use lanework_study::markdown::{NONE, table};
 use lanework_study::races::peer_builds;
-use lanework_study::{CORRECT, Failure, Found, Options, Session, document, leaks};
+use lanework_study::{CORRECT, Failure, Found, Options, Outcome, Session, document, leaks};
 use lanework_suite::leaks::Evidence;
 use lanework_suite::leaks::evidence::{Finding, Means, PlantedRow, Row};
 use serde::{Deserialize, Serialize};
@@ -267,7 +267,7 @@ fn found(study: &Study, full: bool, record: Record, all: &[Evidence]) -> Result<
     let mut findings = leaks::json(&rows, &planted);
     findings["holds"] = holds.into();
     findings["told"] = told.into();
-    Ok(Found { page: document(&page)?, findings, holds, record })
+    Ok(Found { page: document(&page)?, findings, outcome: Outcome::from_bool(holds), record })
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ fn run(session: &Session, study: &Study, options: &Options) -> Result<Found, Fai
     let measured = races::measure(session, study, &plan, full)?;
     let page = page::page(&study.question, &plan, &measured, full);
     let findings = json!({ "flags": measured.flags, "floors": page.shares, "verdict": page.verdict });
-    Ok(Found { page: document(&page)?, findings, holds: true, record: measured.record })
+    Ok(Found { page: document(&page)?, findings, outcome: Outcome::Yes, record: measured.record })
 }
 
 /// One process of the report's loop: prints the blocks of its last operation.

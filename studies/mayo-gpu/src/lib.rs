@@ -12,7 +12,7 @@ mod threads;
 mod verdict;
 
 use lanework_race::study::Study;
-use lanework_study::{Entry, Failure, Found, Options, Session, document};
+use lanework_study::{Entry, Failure, Found, Options, Outcome, Session, document};
 use serde_json::json;
 
 use question::Plan;
@@ -33,5 +33,5 @@ fn run(session: &Session, study: &Study, options: &Options) -> Result<Found, Fai
         "joules": measured.joules, "threads": measured.threads,
         "cooperative_over_threads": threads::advantages(&measured), "verdict": page.verdict,
     });
-    Ok(Found { page: document(&page)?, findings, holds: true, record: measured.record })
+    Ok(Found { page: document(&page)?, findings, outcome: Outcome::Yes, record: measured.record })
 }

@@ -40,7 +40,7 @@ fn run(session: &Session, study: &Study, options: &Options) -> Result<Found, Fai
     let figures = Figures { plan: &plan, found: &found };
     let page = page::page(&study.question, &figures, &profiles, &ROUNDS, full);
     let findings = findings(&found, &page, &profiles);
-    Ok(Found { page: document(&page)?, findings, holds: true, record: found.record })
+    Ok(Found { page: document(&page)?, findings, outcome: Outcome::Yes, record: found.record })
 }
 
 fn findings(found: &Measured, page: &Page, profiles: &[phases::Profile]) -> serde_json::Value {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use clap::FromArgMatches;
 use lanework_race::study::Study;
-use lanework_study::{CORRECT, Failure, Found, Keep, Options, Session, Spill, document};
+use lanework_study::{CORRECT, Failure, Found, Keep, Options, Outcome, Session, Spill, document};
 use serde_json::json;
 
 use crate::question::Plan;
@@ -34,7 +34,7 @@ pub(crate) fn run(session: &Session, study: &Study, options: &Options) -> Result
         Err(why) => json!({ "not_here": why }),
     };
     let findings = json!({ "rows": measured.rows, "costs": costs, "told": told });
-    Ok(Found { page: document(&page)?, findings, holds: true, record: measured.record })
+    Ok(Found { page: document(&page)?, findings, outcome: Outcome::Yes, record: measured.record })
 }
 
 /// Puts the findings about Lanework's own kernels into the profile, and describes them.
