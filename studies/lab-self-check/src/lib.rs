@@ -1,9 +1,8 @@
-//! `lab-self-check`: equals raced against each other, and slowdowns planted for the laboratory to find; in a chain of multiplications,
-//! in real work, and in whole processes.
+//! `lab-self-check`: equals raced against each other, and slowdowns planted for the laboratory to find; work within processes, and
+//! whole processes.
 #![forbid(unsafe_code)]
 
 mod processes;
-mod real;
 mod subjects;
 mod tally;
 
@@ -23,7 +22,7 @@ use self::tally::{Held, Tally, allowed, header, verdict};
 
 /// The study.
 pub const ENTRY: Entry = Entry {
-    subjects: |context| std::iter::once(subjects::subject()).chain(real::subjects(context)).collect(),
+    subjects: |_| vec![subjects::subject()],
     workload: Some(workload),
     ..Entry::new("lab-self-check", [include_str!("../study.toml"), include_str!("../study.md")], run)
 };
@@ -38,17 +37,7 @@ struct Mode {
     planted: usize,
     planted_seconds: f64,
     launches: u32,
-    real: Real,
     processes: Processes,
-}
-
-/// Slowdowns in real work.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Real {
-    sizes: Vec<f64>,
-    planted: usize,
-    planted_seconds: f64,
 }
 
 /// The same with whole processes.
@@ -80,19 +69,14 @@ impl Question {
             study.table.clone().try_into().map_err(|e: toml::de::Error| wrong(e.to_string()))?;
         for mode in [&asked.quick, &asked.full] {
             let processes = &mode.processes;
-            let counts = [mode.equals, mode.planted, mode.real.planted];
-            if counts
-                .into_iter()
-                .chain([processes.equals, processes.planted, processes.rounds])
-                .any(|n| n == 0)
+            if [mode.equals, mode.planted, processes.equals, processes.planted, processes.rounds].contains(&0)
             {
                 return Err(wrong("no races are asked for".into()));
             }
-            if ![&mode.sizes, &mode.real.sizes].iter().all(|sizes| sizes.contains(&asked.must_find)) {
+            if !mode.sizes.contains(&asked.must_find) {
                 return Err(wrong("the size that must be found is not among those planted".into()));
             }
-            let mut sizes = mode.sizes.iter().chain(&mode.real.sizes);
-            if let Some(size) = sizes.find(|s| thousandths(**s).is_none()) {
+            if let Some(size) = mode.sizes.iter().find(|s| thousandths(**s).is_none()) {
                 return Err(wrong(format!("a slowdown of {} cannot be planted", percent(*size))));
             }
         }
@@ -117,7 +101,6 @@ fn thousandths(size: f64) -> Option<u64> {
 /// Races of one challenger against the plain work, over and over.
 fn races(
     session: &Session,
-    subject: &str,
     name: &str,
     count: usize,
     seconds: f64,
@@ -125,7 +108,7 @@ fn races(
 ) -> Result<Record, Failure> {
     let races: Vec<Race> = (0..count)
         .map(|_| Race {
-            subject: subject.to_owned(),
+            subject: PATH.to_owned(),
             baseline: EQUALS[0].to_owned(),
             challengers: vec![name.to_owned()],
         })
@@ -137,63 +120,41 @@ fn run(session: &Session, study: &Study, options: &Options) -> Result<Found, Fai
     let full = options.full;
     let asked = Question::of(study)?;
     let mode = if full { &asked.full } else { &asked.quick };
-    let mut record = races(session, PATH, EQUALS[1], mode.equals, mode.equals_seconds, mode.launches)?;
+    let mut record = races(session, EQUALS[1], mode.equals, mode.equals_seconds, mode.launches)?;
     let no_races = || Failure::unavailable("the races gave no result");
     let equals = Tally::of(&record.results, EQUALS[1], 0.0, Some(1.0)).ok_or_else(no_races)?;
     let mut planted = Vec::new();
     for size in mode.sizes.iter().filter_map(|s| thousandths(*s)) {
-        let more = races(session, PATH, &slower(size), mode.planted, mode.planted_seconds, mode.launches)?;
+        let more = races(session, &slower(size), mode.planted, mode.planted_seconds, mode.launches)?;
         let truth = ROUNDS as f64 / (ROUNDS + ROUNDS * size / 1000) as f64;
         let part = size as f64 / 1000.0;
         let tally = Tally::of(&more.results, &slower(size), part, Some(truth)).ok_or_else(no_races)?;
         planted.push(tally);
         record.append(more);
     }
-    let mut real = Vec::new();
-    for (path, _) in real::PATHS {
-        let mut tallies = Vec::new();
-        for size in mode.real.sizes.iter().filter_map(|s| thousandths(*s)) {
-            let asked = &mode.real;
-            let more =
-                races(session, path, &slower(size), asked.planted, asked.planted_seconds, mode.launches)?;
-            // The chain's length is measured, not counted: the true ratio is not known.
-            let tally = Tally::of(&more.results, &slower(size), size as f64 / 1000.0, None);
-            tallies.push(tally.ok_or_else(no_races)?);
-            record.append(more);
-        }
-        real.push(tallies);
-    }
     let whole = processes::race(session, &mode.processes, asked.must_find_processes, &mut record)?;
     // Each kind of race had a plan of its own: the plan of the first would mislead.
     let rules = record.plan.take().map_or_else(|| RacePlan::default().rules, |p| p.rules);
     let may = |races| allowed(races, asked.alpha, asked.luck);
-    let (mut held, mut lines) = verdict("work", &equals, &planted, may(equals.races), asked.must_find);
-    for ((_, words), tallies) in real::PATHS.iter().zip(&real) {
-        for tally in tallies {
-            let (found, line) = tally::found(words, tally, asked.must_find);
-            held = held.max(found);
-            lines.push(line);
-        }
-    }
+    let (works, mut lines) = verdict("work", &equals, &planted, may(equals.races), asked.must_find);
     let planted_processes = std::slice::from_ref(&whole.planted);
     let must = asked.must_find_processes;
     let (starts, more) =
         verdict("processes", &whole.equals, planted_processes, may(whole.equals.races), must);
     lines.extend(more);
-    let held = held.max(starts);
+    let held = works.max(starts);
     let cells = |all: &[Tally]| table(&header(), &all.iter().map(Tally::cells).collect::<Vec<_>>());
     let page = json!({
         "question": study.question, "rounds": ROUNDS, "machine": record.machine.summary(), "command": record.command,
         "equals": cells(std::slice::from_ref(&equals)), "alpha": percent(rules.alpha), "allowed": may(equals.races),
         "races": equals.races, "planted": cells(&planted), "verdict": lines, "remarks": record.remarks,
-        "real": real::PATHS.iter().zip(&real).map(|((_, words), all)| json!([words, cells(all)])).collect::<Vec<_>>(),
         "processes": {
             "table": cells(&[whole.equals.clone(), whole.planted.clone()]), "races": whole.equals.races,
             "allowed": may(whole.equals.races), "pairs": mode.processes.rounds.next_multiple_of(2), "units": processes::UNITS,
         },
     });
     let findings = json!({
-        "holds": held == Held::Yes, "equals": equals, "planted": planted, "real": real, "allowed": may(equals.races), "told": lines,
+        "holds": held == Held::Yes, "equals": equals, "planted": planted, "allowed": may(equals.races), "told": lines,
         "processes": {
             "equals": whole.equals, "planted": whole.planted, "allowed": may(whole.equals.races),
         },
@@ -217,8 +178,6 @@ mod tests {
             ("equals = 100", "equals = 0"),
             ("sizes = [0.003]", "sizes = [0.002, 0.003]"),
             ("sizes = [0.003]", "sizes = [0.01]"),
-            ("real = { sizes = [0.003]", "real = { sizes = [0.01]"),
-            ("planted = 3", "planted = 0"),
             ("alpha = 0.01", "alpha = 2"),
             ("luck", "look"),
             ("rounds = 24", "rounds = 0"),

@@ -31,7 +31,7 @@ const TERM: u64 = 1_442_695_040_888_963_407;
 
 /// A chain in which each step needs the one before. One function for all variants, so that they share its place in memory.
 #[inline(never)]
-pub(crate) fn chain(mut x: u64, rounds: u64) -> u64 {
+fn chain(mut x: u64, rounds: u64) -> u64 {
     for _ in 0..rounds {
         x = x.wrapping_mul(FACTOR).wrapping_add(TERM);
     }
