@@ -125,6 +125,8 @@ struct Chapter {
     gates: Sheet,
     gates_line: String,
     verdicts: Vec<(String, usize)>,
+    /// Whether every variant is other people's, so that a verdict is theirs.
+    theirs: bool,
     /// A study's answer, whether a report asked first, and the chart that decides.
     answer: Option<Answer>,
     asked: bool,
@@ -340,6 +342,8 @@ fn chapter(index: usize, original: &Record, options: &Options<'_>) -> Result<Cha
             verdicts.push((verdict.word().to_owned(), count));
         }
     }
+    let theirs = !record.results.is_empty()
+        && record.results.iter().all(|r| record.machine.peer(&r.variant).is_some());
     let study = options.studies.iter().find(|s| s.name == record.study);
     // A record that lacks a row of the answer has its tables all the same.
     let answer = study.and_then(|s| s.answer(record).ok().flatten());
@@ -363,6 +367,7 @@ fn chapter(index: usize, original: &Record, options: &Options<'_>) -> Result<Cha
         ),
         gates_line,
         verdicts,
+        theirs,
         prose: record.page.as_deref().map(prose::html).unwrap_or_default(),
         sections,
         not_here: table::folded(

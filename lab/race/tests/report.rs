@@ -125,6 +125,14 @@ fn the_first_screen_has_the_peers_and_the_answers() {
     .expect("a study");
     let mut answers = record();
     answers.study = "asked".into();
+    let mut only_theirs = raced.clone();
+    only_theirs.results.truncate(2);
+    let alone = html(&[only_theirs], &Options::default()).expect("a page");
+    let note = "other people's code and the baseline is ours";
+    assert!(
+        alone.contains(note)
+            && !html(std::slice::from_ref(&raced), &Options::default()).expect("a page").contains(note)
+    );
     let older = Record { date: "2020-01-01T00:00:00Z".into(), ..answers.clone() };
     let mut other = record();
     other.study = "asked".into();
