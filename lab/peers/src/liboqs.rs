@@ -59,15 +59,7 @@ impl Liboqs {
         card.matches(&path)?;
         // A relative path without a slash would send the loader searching the system's directories.
         let absolute = std::path::absolute(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        let library = Library::open(&absolute, release.sets, release.others)?;
-        if library.version() != release.version {
-            return Err(format!(
-                "{} says it is version {}, its card {}",
-                path.display(),
-                library.version(),
-                release.version
-            ));
-        }
+        let library = Library::open(&absolute, release.version, release.sets, release.others)?;
         let mut sets = Vec::with_capacity(release.sets.len() + release.others.len());
         for (index, facts) in release.sets.iter().chain(release.others).enumerate() {
             let sizes = library.sizes(index);

@@ -50,7 +50,15 @@ pub fn at_exit(command: &mut Command) -> Result<(Vec<Region>, ExitStatus)> {
         // Pass on the signal that stopped it.
         signal = libc::WSTOPSIG(status);
     }
-    let regions = regions(pid)?;
+    // Threads that end at the same time may take their stacks away between the list and the reading.
+    let mut tries = 0;
+    let regions = loop {
+        match regions(pid) {
+            Err(e) if e.raw_os_error() == Some(libc::EIO) && tries < 100 => tries += 1,
+            read => break read?,
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    };
     // SAFETY: as above.
     unsafe { libc::ptrace(libc::PTRACE_DETACH, pid, 0, 0) };
     Ok((regions, child.wait()?))

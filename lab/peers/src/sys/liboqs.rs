@@ -54,7 +54,6 @@ pub(crate) struct Sizes {
 /// An open shared library of liboqs with the sets that were asked for.
 pub(crate) struct Library {
     sets: Vec<Set>,
-    version: String,
     aes: String,
     // Last, so that it is closed after everything that points into it is gone.
     _library: libloading::Library,
@@ -79,9 +78,15 @@ unsafe extern "C" fn fill_random(out: *mut u8, len: usize) {
 
 impl Library {
     /// Opens `path`, finds the functions of MAYO's sets and of the others after them, and plugs [`random`] in as its generator.
+    /// A library of another version is named as one, since it may lack some of them.
     ///
     /// Every symbol is resolved and every size read here, so that nothing can be missing later.
-    pub(crate) fn open(path: &Path, mayo: &[SetFacts], others: &[SetFacts]) -> Result<Self, String> {
+    pub(crate) fn open(
+        path: &Path,
+        expected: &str,
+        mayo: &[SetFacts],
+        others: &[SetFacts],
+    ) -> Result<Self, String> {
         // SAFETY: opening runs the library's initialisers. The caller has checked that the file is the
         // one its card describes, which is liboqs as built by this project; liboqs has no initialisers
         // with conditions of their own. The default flags keep its symbols to itself.
@@ -107,17 +112,15 @@ impl Library {
             let aes: Text = symbol(&library, "lanework_peer_aes")?;
             (text(version()), text(aes()))
         };
+        if version != expected {
+            return Err(format!("{} says it is version {version}, its card {expected}", path.display()));
+        }
         let sets = mayo
             .iter()
             .map(|fact| Set::find(&library, fact, true))
             .chain(others.iter().map(|fact| Set::find(&library, fact, false)))
             .collect::<Result<_, _>>()?;
-        Ok(Self { sets, version, aes, _library: library })
-    }
-
-    /// The version the library gives itself.
-    pub(crate) fn version(&self) -> &str {
-        &self.version
+        Ok(Self { sets, aes, _library: library })
     }
 
     /// The AES code that runs on this CPU.
