@@ -185,6 +185,12 @@ pub struct ResultRow {
 }
 
 impl ResultRow {
+    /// How many times as long the variant takes as the baseline, and the ends of that figure's interval, the lower first.
+    #[must_use]
+    pub fn factor(&self) -> [f64; 3] {
+        [1.0 / self.ratio, 1.0 / self.high, 1.0 / self.low]
+    }
+
     /// Whether the lane that this variant stands for pays.
     #[must_use]
     pub fn lane(&self) -> Lane {

@@ -16,6 +16,7 @@ mod races;
 mod scaling;
 mod strips;
 
+use std::cmp::Reverse;
 use std::fmt;
 
 use std::io::Write as _;
@@ -393,11 +394,13 @@ pub fn html(records: &[Record], options: &Options<'_>) -> Result<String, ReportE
     let mut chapters = records
         .iter()
         .enumerate()
-        .map(|(i, record)| chapter(i + 1, record, options))
+        .map(|(i, record)| Ok((chapter(i + 1, record, options)?, record)))
         .collect::<Result<Vec<_>, _>>()?;
-    chapters.sort_by_key(|c| (c.answer.is_none(), !c.asked));
-    let answers = chapters.iter().take_while(|c| c.answer.is_some()).count();
-    chapters[..answers].sort_by(|a, b| (!a.asked, &a.title, &b.date).cmp(&(!b.asked, &b.title, &a.date)));
+    chapters.sort_by_key(|(c, record)| {
+        let newest_first = c.answer.as_ref().map(|_| (&record.study, Reverse(&record.date)));
+        (c.answer.is_none(), !c.asked, newest_first)
+    });
+    let chapters = chapters.into_iter().map(|(chapter, _)| chapter).collect();
     let mut machines: Vec<String> = Vec::new();
     for record in records {
         let machine = &record.machine;

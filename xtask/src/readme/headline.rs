@@ -114,7 +114,7 @@ pub(super) fn table(document: &Document<'_>, headline: &Headline) -> String {
     );
     for job in &headline.jobs {
         for r in fastest(job.peers.iter()) {
-            let [ratio, low, high] = peers::factor(r).map(times);
+            let [ratio, low, high] = r.factor().map(times);
             let (ours, theirs) = (amount(r, r.baseline_median), amount(r, r.median));
             out += &format!(
                 "| {} | {} {ours} | {} {theirs} | **{ratio}** | {low} … {high} | {} |\n",
@@ -141,7 +141,7 @@ pub(super) fn table(document: &Document<'_>, headline: &Headline) -> String {
 /// The picture as the document shows it, with its figures as text for those who do not see it.
 pub(super) fn shown(document: &Document<'_>, headline: &Headline, file: &str) -> String {
     let jobs = headline.jobs.iter().map(|job| {
-        let peers = job.peers.iter().map(|r| format!("{} {}", r.variant, times(peers::factor(r)[0])));
+        let peers = job.peers.iter().map(|r| format!("{} {}", r.variant, times(r.factor()[0])));
         format!("{}: {}", job.label, peers.collect::<Vec<_>>().join(", "))
     });
     let alt = jobs.collect::<Vec<_>>().join("; ");

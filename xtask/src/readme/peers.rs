@@ -29,16 +29,11 @@ pub(super) fn word(row: &ResultRow) -> &'static str {
     }
 }
 
-/// How many times as long the peer takes, with the interval.
-pub(super) fn factor(row: &ResultRow) -> [f64; 3] {
-    [1.0 / row.ratio, 1.0 / row.high, 1.0 / row.low]
-}
-
 /// How many rows against peers a record has, and those in which ours is not faster.
 pub(super) fn not_faster(record: &Record) -> Result<(usize, Vec<String>), String> {
     let all = rows(record)?;
     let shown = all.iter().filter(|r| r.verdict != Verdict::Slower).map(|r| {
-        let [ratio, low, high] = factor(r).map(times);
+        let [ratio, low, high] = r.factor().map(times);
         format!("`{}` | {} | {} | {ratio} | {low} … {high} | {}", r.subject, r.baseline, r.variant, word(r))
     });
     Ok((all.len(), shown.collect()))
@@ -55,7 +50,7 @@ pub(super) fn table(name: &str, record: &Record, patterns: &[&str]) -> Result<St
         "| job | ours | fastest peer | peer over ours | interval | verdict | noise floor |\n|---|---:|---:|---:|---|---|---:|\n",
     );
     for r in best {
-        let [ratio, low, high] = factor(r).map(times);
+        let [ratio, low, high] = r.factor().map(times);
         out += &format!(
             "| `{}` | {} {} | {} {} | {ratio} | {low} … {high} | {} | {:.2} % |\n",
             r.subject,

@@ -4,7 +4,6 @@
 use lanework_race::table::{amount, times};
 
 use super::headline::Headline;
-use super::peers::factor;
 
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 190.0;
@@ -67,7 +66,7 @@ impl Axis {
 /// The picture.
 pub(super) fn svg(headline: &Headline) -> String {
     let all = headline.jobs.iter().flat_map(|job| &job.peers);
-    let axis = Axis::around(all.flat_map(factor));
+    let axis = Axis::around(all.flat_map(|row| row.factor()));
     let lines: usize = headline.jobs.iter().map(|job| job.peers.len() + 1).sum();
     let bottom = TOP + lines as f64 * LINE + headline.jobs.len() as f64 * 6.0;
     let height = bottom + 34.0;
@@ -108,7 +107,7 @@ pub(super) fn svg(headline: &Headline) -> String {
         }
         for row in &job.peers {
             y += LINE;
-            let ratio = factor(row)[0];
+            let ratio = row.factor()[0];
             let (x, middle) = (axis.x(ratio), y - 4.5);
             out += &format!(
                 "<text x=\"{}\" y=\"{y:.1}\" text-anchor=\"end\">{}</text>\n",

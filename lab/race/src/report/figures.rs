@@ -58,22 +58,30 @@ pub(super) fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// A verdict with its sign, for readers who cannot tell its colour.
-pub(super) fn signed(verdict: Verdict) -> String {
-    let sign = match verdict {
+/// A verdict's sign, for readers who cannot tell its colour.
+fn sign(verdict: Verdict) -> &'static str {
+    match verdict {
         Verdict::Faster => "\u{25b2}",
         Verdict::Slower => "\u{25bc}",
         Verdict::Same => "=",
         Verdict::CannotTell | Verdict::Void => "?",
-    };
-    format!("{sign} {}", verdict.word())
+    }
+}
+
+/// A verdict with its sign.
+pub(super) fn signed(verdict: Verdict) -> String {
+    format!("{} {}", sign(verdict), verdict.word())
 }
 
 /// A row's verdict with its sign, in the words of its unit.
 pub(super) fn told(row: &ResultRow) -> String {
-    let signed = signed(row.verdict);
-    let (sign, _) = signed.split_once(' ').unwrap_or_default();
-    format!("{sign} {}", table::verdict(row))
+    format!("{} {}", sign(row.verdict), table::verdict(row))
+}
+
+/// The rows of a chart in words, for those who cannot see it.
+pub(super) fn spoken(rows: &[Ratio]) -> String {
+    let told = |r: &Ratio| format!("{} {} {}", r.name, table::times(r.ratio), signed(r.verdict));
+    rows.iter().map(told).collect::<Vec<_>>().join("; ")
 }
 
 /// The text under an axis of ratios.
@@ -86,13 +94,9 @@ pub(super) fn deciding(record: &Record, rows: &[(usize, String)]) -> Result<Opti
     }
     let ratios: Vec<Ratio> =
         rows.iter().map(|(row, words)| ratio_of(&record.results[*row], words.clone())).collect();
-    let spoken: Vec<String> = ratios
-        .iter()
-        .map(|r| format!("{} {} {}", r.name, table::times(r.ratio), signed(r.verdict)))
-        .collect();
     Figure::of(
         "What decides".to_owned(),
-        &chart::ratios(&ratios, TIMES, &format!("What decides: {}", spoken.join("; ")))?,
+        &chart::ratios(&ratios, TIMES, &format!("What decides: {}", spoken(&ratios)))?,
         "Rows of the tables below.".to_owned(),
     )
     .map(Some)

@@ -2,18 +2,19 @@
 #![forbid(unsafe_code)]
 
 use super::chart::{self, ChartError, Ratio};
-use super::figures::{Figure, signed};
+use super::figures::{Figure, spoken};
 use crate::record::{Record, ResultRow};
 use crate::table;
 use crate::verdict::Verdict;
 
 /// Ours against a peer, from a row in which ours is the baseline.
 fn ours(row: &ResultRow) -> Ratio {
+    let [ratio, low, high] = row.factor();
     Ratio {
         name: row.variant.clone(),
-        ratio: 1.0 / row.ratio,
-        low: 1.0 / row.high,
-        high: 1.0 / row.low,
+        ratio,
+        low,
+        high,
         noise: row.noise,
         verdict: match row.verdict {
             Verdict::Faster => Verdict::Slower,
@@ -38,8 +39,6 @@ fn against_peers(records: &[Record], subject: &str, words: &str) -> Result<Optio
     };
     rows.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
     let ratios: Vec<Ratio> = rows.iter().map(ours).collect();
-    let told = |r: &Ratio| format!("{} {} {}", r.name, table::times(r.ratio), signed(r.verdict));
-    let spoken: Vec<String> = ratios.iter().map(told).collect();
     let mut builds: Vec<String> = Vec::new();
     for peer in rows.iter().filter_map(|r| record.machine.peer(&r.variant)) {
         let build = format!("{} is {}", peer.name, peer.version);
@@ -49,9 +48,9 @@ fn against_peers(records: &[Record], subject: &str, words: &str) -> Result<Optio
     }
     Figure::of(
         words.to_owned(),
-        &chart::ratios(&ratios, "times as fast as the peer", &format!("{words}: {}", spoken.join("; ")))?,
+        &chart::ratios(&ratios, "times as fast as the peer", &format!("{words}: {}", spoken(&ratios)))?,
         format!(
-            "Ours is {} on one thread, {}. {}. {}, {}.",
+            "Ours is {}, {}. {}. {}, {}.",
             rows[0].baseline,
             table::amount(&rows[0], rows[0].baseline_median),
             builds.join("; "),
