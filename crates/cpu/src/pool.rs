@@ -18,7 +18,8 @@ use crate::{PoolError, Threads};
 /// for at most [`ThreadPool::PATIENCE`], yielding to other threads now and then, and sleeps afterwards. So calls
 /// that follow each other closely cost no wake-up. Where other threads want its core, it soon sleeps. Threads are not
 /// pinned. On Linux a worker that finds itself on the caller's core moves off it by `sched_setaffinity`, and may use all cores
-/// again; threads that sleep at once ([`ThreadPool::with_patience`]) never do.
+/// again. A caller on a core where a worker fell asleep does the same. Threads of a pool that sleep at once
+/// ([`ThreadPool::with_patience`]) never move.
 ///
 /// A worker clears its vector registers after each call, since they may hold what the task worked on.
 ///
@@ -135,8 +136,11 @@ fn serve(gate: &Gate, patience: Duration) {
     while !gate.has_ended() {
         gate.enter(&mut seen);
         if !waiter.spin(|| gate.has_news(seen)) {
-            if !patience.is_zero() && gate.part() {
-                waiter.calm();
+            if !patience.is_zero() {
+                if gate.part() {
+                    waiter.calm();
+                }
+                gate.lie_down();
             }
             while !gate.has_news(seen) {
                 thread::park();

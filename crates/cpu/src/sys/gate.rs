@@ -99,6 +99,8 @@ pub(crate) struct Gate {
     task: AtomicPtr<()>,
     /// The caller's core, if it is known.
     core: AtomicUsize,
+    /// The core on which a thread last fell asleep, if it is known.
+    bed: AtomicUsize,
     /// The caller sleeps here once the word has [`AWAITED`].
     sleep: Mutex<()>,
     left: Condvar,
@@ -117,6 +119,7 @@ impl Gate {
             calls: Line(Mutex::new(Waiter::new(patience))),
             task: AtomicPtr::new(null_mut()),
             core: AtomicUsize::new(usize::MAX),
+            bed: AtomicUsize::new(usize::MAX),
             sleep: Mutex::new(()),
             left: Condvar::new(),
         }
@@ -141,6 +144,11 @@ impl Gate {
         }
         let close = Close(self, &mut held);
         self.task.store(from_ref(&task).cast_mut().cast(), Ordering::Relaxed);
+        let bed = self.bed.load(Ordering::Relaxed);
+        if cores::current() == Some(bed) {
+            // A system with few cores may wake the thread on this one and leave it there for milliseconds.
+            cores::leave(bed);
+        }
         self.core.store(cores::current().unwrap_or(usize::MAX), Ordering::Relaxed);
         // Nothing else changes the word now: no thread is inside, none can enter, and `end` comes after the last call.
         let number = self.word.0.load(Ordering::Relaxed) & !(CALL - 1);
@@ -206,6 +214,11 @@ impl Gate {
     pub(crate) fn part(&self) -> bool {
         let core = self.core.load(Ordering::Relaxed);
         cores::current() == Some(core) && cores::leave(core)
+    }
+
+    /// Notes that this thread falls asleep on this core, which a caller then leaves to it.
+    pub(crate) fn lie_down(&self) {
+        self.bed.store(cores::current().unwrap_or(usize::MAX), Ordering::Relaxed);
     }
 
     /// Whether something has happened since the call that was `seen`.
