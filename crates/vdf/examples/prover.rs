@@ -1,6 +1,6 @@
-//! The cost of a proof relative to its squarings: `prover BACKEND ITERATIONS [SEGMENTS [ROUNDS [THREADS]]]`, from the
-//! generator of a 1,024-bit group. SEGMENTS is the most before the last, of Chia's lengths. Squaring alone and proving
-//! take turns.
+//! The cost of a proof relative to its squarings: `prover BACKEND ITERATIONS [SEGMENTS [ROUNDS [THREADS
+//! [MIB]]]]]`, from the generator of a 1,024-bit group. SEGMENTS is the most before the last, of Chia's lengths, and MIB
+//! the memory for kept forms. Squaring alone and proving take turns.
 #![forbid(unsafe_code)]
 
 #[path = "processor/mod.rs"]
@@ -19,7 +19,7 @@ fn main() {
     let d = Discriminant::from_seed(b"what a proof costs", 1024).expect("a discriminant");
     let x = Form::generator(&d).expect("a generator");
     let task = Task::new(d, x, number(1, 1_000_000) as u64).in_chia_segments(number(2, 0));
-    let options = Options::new(engine).threads(number(4, 2));
+    let options = Options::new(engine).threads(number(4, 2)).memory(number(5, 256) << 20);
     let mut ratios = Vec::new();
     let (mut alone_time, mut proof_time) = (Some(0.0), Some(0.0));
     let add = |sum: &mut Option<f64>, begin: Option<f64>| {
@@ -42,7 +42,7 @@ fn main() {
         let all = seconds.squaring + seconds.proving + seconds.verifying;
         ratios.push(all / alone);
         println!(
-            "{name}, {} segments: squaring alone {alone:.3} s ({:.0}K/s), in the proof {:.3} s, proving {:.3} s, verifying {:.4} s: {:.3} times",
+            "{name}, {} segments: squaring alone {alone:.4} s ({:.0}K/s), in the proof {:.4} s, proving {:.4} s, verifying {:.4} s: {:.3} times",
             task.segments.len() + 1,
             task.iterations as f64 / alone / 1e3,
             seconds.squaring,

@@ -39,6 +39,9 @@ pub type Form1024 = FormLimbs<8, 9>;
 /// A form whose discriminant has 1,025 to 2,048 bits.
 pub(crate) type Form2048 = FormLimbs<16, 17>;
 
+/// The most products that a kernel computes side by side.
+pub(crate) const BESIDE: usize = 16;
+
 /// The kernels of a backend. All values are public: kernels branch and divide freely.
 ///
 /// Forms are of one discriminant. `stop` is the bit length at which rows of Euclid's algorithm stop: a quarter of the
@@ -61,6 +64,12 @@ pub struct Kernels {
     pub(crate) compose1024: unsafe fn(x: &Form1024, y: &Form1024, stop: usize) -> Option<Form1024>,
     /// The same for the longest.
     pub(crate) compose2048: unsafe fn(x: &Form2048, y: &Form2048, stop: usize) -> Option<Form2048>,
+    /// Multiplies the first form of each pair by the second, of at most [`BESIDE`] pairs. A bit of the result is set if
+    /// its pair was multiplied; the general code must do the others, which are as they were.
+    /// Pairs need not have one discriminant, but discriminants of one length.
+    pub(crate) multiply1024: unsafe fn(pairs: &mut [(Form1024, Form1024)], stop: usize) -> u64,
+    /// How many products it computes in less time than one after the other; `usize::MAX` for none.
+    pub(crate) worthwhile: usize,
     /// Tests of prime candidates.
     pub(crate) candidates: &'static Candidates,
 }
@@ -115,6 +124,21 @@ pub(crate) fn altered(name: &'static str, kernels: Kernels) -> Engine {
     unsafe { Engine::outside(name, Box::leak(Box::new(kernels))) }
 }
 
+/// `multiply1024` for kernels that compute one product after the other.
+macro_rules! one_by_one {
+    ($pairs:ident, $compose:expr) => {{
+        let mut done = 0;
+        for (i, (x, y)) in $pairs.iter_mut().enumerate() {
+            if let Some(product) = $compose(&*x, &*y) {
+                *x = product;
+                done |= 1 << i;
+            }
+        }
+        done
+    }};
+}
+pub(crate) use one_by_one;
+
 /// The loop of every kernel.
 macro_rules! chain_kernel {
     ($lane:expr, $form:ident, $stop:ident, $n:ident, $($sizes:literal)*) => {{
@@ -160,5 +184,10 @@ impl Kernels {
     pub(crate) fn compose2048(&self, x: &Form2048, y: &Form2048, stop: usize) -> Option<Form2048> {
         // SAFETY: as for `square512`.
         unsafe { (self.compose2048)(x, y, stop) }
+    }
+
+    pub(crate) fn multiply1024(&self, pairs: &mut [(Form1024, Form1024)], stop: usize) -> u64 {
+        // SAFETY: as for `square512`.
+        unsafe { (self.multiply1024)(pairs, stop) }
     }
 }

@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::backend::generic::compose::{PRIME, modulo, residue};
+use crate::backend::generic::compose::{minus, modulo, residue};
 use crate::backend::{Engine, Form1024};
 use crate::discriminant::Discriminant;
 use crate::form::Form;
@@ -49,7 +49,7 @@ pub struct Chain {
     discriminant: Discriminant,
     engine: Engine,
     bits: usize,
-    /// The discriminant modulo [`PRIME`].
+    /// The discriminant modulo 2^64 - 1.
     expected: u64,
     form: Layout,
     done: u64,
@@ -87,7 +87,7 @@ impl Chain {
             discriminant: d.clone(),
             engine: group.engine(),
             bits: d.bits(),
-            expected: (PRIME - modulo(d.number().magnitude())) % PRIME,
+            expected: modulo(&[minus(modulo(d.number().magnitude()))]),
             form: Layout::General(Box::new(form.clone())),
             done,
             checked: done,
@@ -193,13 +193,13 @@ impl Chain {
     #[cfg(any(test, feature = "std"))]
     pub(crate) fn pack(&self, out: &mut Vec<u64>) {
         let (a, b, negative, _) = self.form.parts();
-        packed::append(packed::limbs(self.bits), a, b, negative, out);
+        packed::append(packed::size(self.bits), a, b, negative, out);
     }
 
     /// The form, packed.
     #[cfg(any(test, feature = "std"))]
     pub(crate) fn packed(&self) -> Vec<u64> {
-        let mut out = Vec::with_capacity(2 * packed::limbs(self.bits));
+        let mut out = Vec::with_capacity(2 * packed::size(self.bits));
         self.pack(&mut out);
         out
     }

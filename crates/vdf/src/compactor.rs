@@ -183,7 +183,7 @@ fn taken(group: Group<'_>, state: &State) -> Result<Vec<Option<Vec<Option<Layout
     };
     let claim = |kept: &Kept| match kept {
         Kept::Buckets(words) => {
-            words.chunks_exact(2 * packed::limbs(bits)).map(bucket).collect::<Result<_, _>>().map(Some)
+            words.chunks_exact(2 * packed::size(bits)).map(bucket).collect::<Result<_, _>>().map(Some)
         }
         Kept::Proof(_) | Kept::Wrong => Ok(None),
     };
@@ -197,7 +197,7 @@ struct Run<'a, 'b> {
     b: Vec<Challenge>,
     crew: Crew<'a>,
     /// For each claim, how many parts of its proof have arrived, and their product.
-    sums: Vec<(usize, Option<Layout>)>,
+    sums: Vec<(usize, Option<Form>)>,
     /// The outcomes of the claims that have ended.
     ends: Vec<Option<Kept>>,
     /// Claims whose buckets are being emptied.
@@ -355,15 +355,15 @@ impl Run<'_, '_> {
         let (parts, sum) = &mut self.sums[n];
         *parts += 1;
         if let Some(product) = product.map_err(|_| corrupted())? {
-            *sum = Some(buckets::product(sum.take(), &product, self.group).map_err(|_| corrupted())?);
+            *sum = Some(match sum.take() {
+                Some(sum) => sum.compose(&product, self.group),
+                None => product,
+            });
         }
         if *parts < self.crew.ranges() {
             return Ok(());
         }
-        let pi = match sum.take() {
-            Some(sum) => sum.form(self.group).ok_or_else(corrupted)?,
-            None => Form::identity(self.group.discriminant()),
-        };
+        let pi = sum.take().unwrap_or_else(|| Form::identity(self.group.discriminant()));
         self.emptying -= 1;
         self.prove(n, pi)
     }

@@ -3,10 +3,11 @@
 #![forbid(unsafe_code)]
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use lanework_integer::limbs;
 
-use crate::backend::{Engine, FormLimbs};
+use crate::backend::{BESIDE, Engine, FormLimbs};
 use crate::discriminant::Discriminant;
 use crate::form::Form;
 use crate::form::layout::Layout;
@@ -108,6 +109,70 @@ impl<'a> Group<'a> {
             _ => None,
         }
     }
+}
+
+impl Group<'_> {
+    /// Whether products of so many forms are faster side by side.
+    pub(crate) fn multiplies(self, forms: usize) -> bool {
+        (513..=1024).contains(&self.discriminant.bits()) && forms >= self.engine.worthwhile
+    }
+}
+
+/// Multiplies the first form of each pair by the second in that pair's group, several at once where a kernel can; `None` as of
+/// [`Layout::compose`]. The groups have one engine, and discriminants of one length.
+pub(crate) fn multiply<'a>(pairs: &mut [(Layout, Layout)], group: impl Fn(usize) -> Group<'a>) -> Option<()> {
+    for (n, pairs) in pairs.chunks_mut(BESIDE).enumerate() {
+        let first = group(n * BESIDE);
+        let (mut places, mut forms) = (Vec::with_capacity(BESIDE), Vec::with_capacity(BESIDE));
+        for (i, pair) in pairs.iter().enumerate() {
+            if let (Layout::Form1024(x), Layout::Form1024(y)) = pair
+                && [x, y].iter().all(|form| first.fits(limbs::bits(&form.c)))
+            {
+                places.push(i);
+                forms.push((*x, *y));
+            }
+        }
+        let done = if forms.is_empty() {
+            0
+        } else {
+            first.engine.multiply1024(&mut forms, first.discriminant.stop())
+        };
+        let mut left = [true; BESIDE];
+        for (n, (i, (product, _))) in places.into_iter().zip(forms).enumerate() {
+            if done >> n & 1 == 1 {
+                pairs[i].0 = Layout::Form1024(product);
+                left[i] = false;
+            }
+        }
+        for (i, (x, y)) in pairs.iter_mut().enumerate().filter(|&(i, _)| left[i]) {
+            *x = x.compose(y, group(n * BESIDE + i))?;
+        }
+    }
+    Some(())
+}
+
+/// Multiplies each form of `from`, if there is one, into the one at the same place, if there is one; as [`multiply`].
+pub(crate) fn gather<'a>(
+    into: &mut [Option<Layout>],
+    from: Vec<Option<Layout>>,
+    group: impl Fn(usize) -> Group<'a>,
+) -> Option<()> {
+    let (mut places, mut pairs) = (Vec::with_capacity(into.len()), Vec::with_capacity(into.len()));
+    for (place, form) in from.into_iter().enumerate() {
+        let Some(form) = form else { continue };
+        match into[place].take() {
+            Some(x) => {
+                places.push(place);
+                pairs.push((x, form));
+            }
+            None => into[place] = Some(form),
+        }
+    }
+    multiply(&mut pairs, |i| group(places[i]))?;
+    for (place, (product, _)) in places.into_iter().zip(pairs) {
+        into[place] = Some(product);
+    }
+    Some(())
 }
 
 impl Form {

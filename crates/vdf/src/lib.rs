@@ -6,6 +6,8 @@
 extern crate alloc;
 
 pub mod backend;
+#[cfg(any(test, feature = "std"))]
+mod buckets;
 pub mod chain;
 #[cfg(any(test, feature = "std"))]
 pub mod client;

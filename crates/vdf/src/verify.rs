@@ -8,9 +8,10 @@ use core::fmt;
 
 use lanework_cpu::{PoolError, Threads};
 
+use crate::backend::BESIDE;
 use crate::discriminant::{Discriminant, DiscriminantError};
 use crate::form::Form;
-use crate::form::power::product_of_powers;
+use crate::form::power::products_of_powers;
 use crate::group::Group;
 use crate::prime::power_of_two;
 use crate::proof::{self, B_BITS, Challenge, Compact, Part, Proof, ProofError, Segment};
@@ -264,7 +265,9 @@ pub fn verify_with_b<'a, M: Mode>(
     Ok(challenge_of_valid(group, &x, &proof, question.iterations)?)
 }
 
-/// [`verify`] of many proofs, each with its own group, spread over threads: the outcomes, in their order.
+/// [`verify`] of many proofs, each with its own group, spread over threads: the outcomes, in their order. On the backend
+/// `avx512` a thread verifies up to sixteen proofs side by side, if their discriminants have one length of 513 to 1,024 bits: in
+/// half to two thirds of the time.
 ///
 /// # Errors
 /// The operating system refused the threads; nothing has been verified then.
@@ -274,12 +277,43 @@ pub fn verify_all<M: Mode>(
     limits: &Limits,
     threads: Threads<'_>,
 ) -> Result<Vec<Result<(), VerifyError>>, PoolError> {
+    // As many for a thread as are verified side by side, but every thread gets some.
+    let size = questions.len().div_ceil(threads.count()).clamp(1, BESIDE);
     let mut outcomes = vec![Ok(()); questions.len()];
-    threads.for_each(&mut outcomes, |i, outcome| {
-        let (group, question) = &questions[i];
-        *outcome = verify(mode, *group, question, limits);
-    })?;
+    let mut parts: Vec<_> = questions.chunks(size).zip(outcomes.chunks_mut(size)).collect();
+    threads
+        .for_each(&mut parts, |_, (questions, outcomes)| verify_some(mode, questions, limits, outcomes))?;
+    drop(parts);
     Ok(outcomes)
+}
+
+/// [`verify`] of proofs side by side.
+fn verify_some<M: Mode>(
+    mode: M,
+    questions: &[(Group<'_>, Question<'_>)],
+    limits: &Limits,
+    outcomes: &mut [Result<(), VerifyError>],
+) {
+    let read = |(group, question): &(Group<'_>, Question<'_>)| {
+        let d = group.discriminant();
+        let x = ready(mode, d, question, limits)?;
+        let proof = Proof::from_bytes(mode, d, question.proof, question.depth, limits.depth)?;
+        Ok((x, proof))
+    };
+    let read: Vec<Result<(Form, Proof), VerifyError>> = questions.iter().map(read).collect();
+    let (mut places, mut cases) = (vec![], vec![]);
+    for (i, (read, (group, question))) in read.iter().zip(questions).enumerate() {
+        match read {
+            Ok((x, proof)) => {
+                places.push(i);
+                cases.push(Case { group: *group, x, proof, iterations: question.iterations });
+            }
+            Err(e) => outcomes[i] = Err(e.clone()),
+        }
+    }
+    for (i, valid) in places.into_iter().zip(challenges_of_valid(&cases)) {
+        outcomes[i] = valid.map(drop).map_err(VerifyError::from);
+    }
 }
 
 /// [`verify`] for a challenge's discriminant.
@@ -313,8 +347,17 @@ pub fn verify_compact<'a, M: Mode>(
     let d = group.discriminant();
     let x = ready(mode, d, question, limits)?;
     let proof = Compact::from_bytes(mode, d, question.proof, question.depth, limits.depth)?;
-    let (x, iterations) = walk(group, &x, &proof.segments, question.iterations)?;
-    Ok(step(group, &x, iterations, b, &proof.pi, Part::Pi)?)
+    let mut walks = [Walk::start(group, &x, &proof.segments, question.iterations)];
+    walk(&mut walks);
+    let [walk] = walks;
+    let walk = walk?;
+    check_challenge(b, Part::Pi)?;
+    let y = ends(&[walk.step(b, walk.left, &proof.pi)]).remove(0);
+    if Challenge::of(group, &walk.x, &y) == *b {
+        Ok(y)
+    } else {
+        Err(Refused::WrongChallenge { part: Part::Pi }.into())
+    }
 }
 
 /// Whether a decoded proof shows that its result is x squared `iterations` times. All forms must have the group's
@@ -338,9 +381,40 @@ fn challenge_of_valid(
     proof: &Proof,
     iterations: u64,
 ) -> Result<Challenge, Refused> {
-    let (x, iterations) = walk(group, x, &proof.segments, iterations)?;
-    let b = Challenge::of(group, &x, &proof.y);
-    if end(group, &x, iterations, &b, &proof.pi) == proof.y { Ok(b) } else { Err(Refused::WrongResult) }
+    let case = Case { group, x, proof, iterations };
+    challenges_of_valid(&[case]).pop().unwrap_or(Err(Refused::WrongResult))
+}
+
+/// A decoded proof, whose forms have the group's discriminant.
+struct Case<'a> {
+    group: Group<'a>,
+    x: &'a Form,
+    proof: &'a Proof,
+    iterations: u64,
+}
+
+/// The last segment's B of each case whose proof is right; the cases are verified side by side.
+fn challenges_of_valid(cases: &[Case<'_>]) -> Vec<Result<Challenge, Refused>> {
+    let mut walks = Vec::with_capacity(cases.len());
+    for case in cases {
+        walks.push(Walk::start(case.group, case.x, &case.proof.segments, case.iterations));
+    }
+    walk(&mut walks);
+    let challenge = |(case, walk): (&Case<'_>, &Result<Walk<'_>, Refused>)| {
+        let walk = walk.as_ref().map_err(|&why| why)?;
+        Ok(Challenge::of(case.group, &walk.x, &case.proof.y))
+    };
+    let challenges: Vec<_> = cases.iter().zip(&walks).map(challenge).collect();
+    let parts = cases.iter().zip(&walks).zip(&challenges);
+    let last = parts.filter_map(|((case, walk), b)| {
+        Some(walk.as_ref().ok()?.step(b.as_ref().ok()?, walk.as_ref().ok()?.left, &case.proof.pi))
+    });
+    let mut ends = ends(&last.collect::<Vec<_>>()).into_iter();
+    let verdict = |(case, b): (&Case<'_>, Result<Challenge, Refused>)| {
+        let b = b?;
+        if ends.next().as_ref() == Some(&case.proof.y) { Ok(b) } else { Err(Refused::WrongResult) }
+    };
+    cases.iter().zip(challenges).map(verdict).collect()
 }
 
 fn heads(segments: &[Segment]) -> impl Iterator<Item = (u64, &Challenge)> {
@@ -363,32 +437,74 @@ fn check_challenge(b: &Challenge, part: Part) -> Result<(), Refused> {
     if b.0.bits() == B_BITS && b.0.is_odd() { Ok(()) } else { Err(Refused::NotAPrime { part }) }
 }
 
-/// Verifies the segments before the last; returns their end and the iterations left.
-fn walk(group: Group<'_>, x: &Form, segments: &[Segment], iterations: u64) -> Result<(Form, u64), Refused> {
-    let left = check_segments(heads(segments), iterations)?;
-    let mut x = x.clone();
-    for (i, segment) in segments.iter().enumerate() {
-        x = step(group, &x, segment.iterations, &segment.b, &segment.pi, Part::Segment(i))?;
+/// A proof of which some segments have been verified.
+struct Walk<'a> {
+    group: Group<'a>,
+    segments: &'a [Segment],
+    /// The end of those.
+    x: Form,
+    /// Squarings of the last segment.
+    left: u64,
+}
+
+impl<'a> Walk<'a> {
+    fn start(
+        group: Group<'a>,
+        x: &Form,
+        segments: &'a [Segment],
+        iterations: u64,
+    ) -> Result<Walk<'a>, Refused> {
+        let left = check_segments(heads(segments), iterations)?;
+        Ok(Walk { group, segments, x: x.clone(), left })
     }
-    Ok((x, left))
+
+    fn step<'b>(&'b self, b: &'b Challenge, iterations: u64, pi: &'b Form) -> Step<'b> {
+        Step { group: self.group, x: &self.x, iterations, b, pi }
+    }
 }
 
-/// The end of a segment, if it hashes to the segment's B.
-fn step(
-    group: Group<'_>,
-    x: &Form,
+/// Verifies the segments before the last, side by side.
+fn walk(walks: &mut [Result<Walk<'_>, Refused>]) {
+    for i in 0.. {
+        let segment = |walk: &Walk<'_>| walk.segments.get(i).cloned();
+        let going: Vec<(usize, Segment)> = walks
+            .iter()
+            .enumerate()
+            .filter_map(|(n, walk)| Some((n, segment(walk.as_ref().ok()?)?)))
+            .collect();
+        if going.is_empty() {
+            return;
+        }
+        let steps = going.iter().filter_map(|(n, segment)| {
+            Some(walks[*n].as_ref().ok()?.step(&segment.b, segment.iterations, &segment.pi))
+        });
+        let ends = ends(&steps.collect::<Vec<_>>());
+        for ((n, segment), y) in going.into_iter().zip(ends) {
+            let Ok(walk) = &mut walks[n] else { continue };
+            if Challenge::of(walk.group, &walk.x, &y) == segment.b {
+                walk.x = y;
+            } else {
+                walks[n] = Err(Refused::WrongChallenge { part: Part::Segment(i) });
+            }
+        }
+    }
+}
+
+/// A segment, and what is said to be its proof.
+struct Step<'a> {
+    group: Group<'a>,
+    x: &'a Form,
     iterations: u64,
-    b: &Challenge,
-    pi: &Form,
-    part: Part,
-) -> Result<Form, Refused> {
-    check_challenge(b, part)?;
-    let y = end(group, x, iterations, b, pi);
-    if Challenge::of(group, x, &y) == *b { Ok(y) } else { Err(Refused::WrongChallenge { part }) }
+    b: &'a Challenge,
+    pi: &'a Form,
 }
 
-/// pi^B x^r, r = 2^T modulo B: the end of a segment if pi is its proof.
-fn end(group: Group<'_>, x: &Form, iterations: u64, b: &Challenge, pi: &Form) -> Form {
-    let r = power_of_two(iterations, &b.0);
-    product_of_powers(&[(pi, &b.0), (x, &r)], group)
+/// pi^B x^r, r = 2^T modulo B, of each: the end of a segment if pi is its proof.
+fn ends(steps: &[Step<'_>]) -> Vec<Form> {
+    let r: Vec<_> = steps.iter().map(|step| power_of_two(step.iterations, &step.b.0)).collect();
+    let case = |(step, r)| {
+        let Step { group, x, b, pi, .. }: &Step<'_> = step;
+        (*group, [(*pi, &b.0), (*x, r)])
+    };
+    products_of_powers(&steps.iter().zip(&r).map(case).collect::<Vec<_>>())
 }

@@ -4,7 +4,7 @@ use lanework_integer::kernels::Adx;
 
 use super::generic::nucomp;
 use super::generic::nudupl::square_with;
-use super::{Form512, Form1024, Form2048, Kernels, candidates, chain_kernel, eight};
+use super::{Form512, Form1024, Form2048, Kernels, candidates, chain_kernel, eight, one_by_one};
 
 pub(super) static KERNELS: Kernels = Kernels {
     square512,
@@ -13,6 +13,8 @@ pub(super) static KERNELS: Kernels = Kernels {
     compose512,
     compose1024,
     compose2048,
+    multiply1024,
+    worthwhile: usize::MAX,
     candidates: &candidates::adx::CANDIDATES,
 };
 
@@ -78,4 +80,12 @@ pub(super) unsafe fn compose2048(x: &Form2048, y: &Form2048, stop: usize) -> Opt
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
     nucomp::compose::<_, 16, 17, 9, 18, 22>(lane, x, y, stop)
+}
+
+/// # Safety
+/// The CPU must have BMI1, BMI2 and ADX.
+#[target_feature(enable = "bmi1,bmi2,adx")]
+unsafe fn multiply1024(pairs: &mut [(Form1024, Form1024)], stop: usize) -> u64 {
+    // SAFETY: the caller's promise.
+    one_by_one!(pairs, |x, y| unsafe { compose1024(x, y, stop) })
 }

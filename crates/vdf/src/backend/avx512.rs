@@ -5,6 +5,7 @@ use lanework_integer::kernels::Adx;
 
 use super::{Form512, Form1024, Form2048, Kernels, adx, candidates, chain_kernel, eight};
 
+mod batch;
 mod forms;
 mod inverse;
 mod partial;
@@ -18,6 +19,8 @@ pub(super) static KERNELS: Kernels = Kernels {
     compose512: adx::compose512,
     compose1024: adx::compose1024,
     compose2048: adx::compose2048,
+    multiply1024: batch::multiply,
+    worthwhile: 4,
     candidates: &candidates::avx512::CANDIDATES,
 };
 

@@ -4,7 +4,7 @@
 use lanework_integer::kernels::Portable;
 
 use super::generic::nucomp;
-use super::{Form512, Form1024, Form2048, Kernels, candidates, chain_kernel};
+use super::{Form512, Form1024, Form2048, Kernels, candidates, chain_kernel, one_by_one};
 
 pub(super) static KERNELS: Kernels = Kernels {
     square512,
@@ -13,6 +13,8 @@ pub(super) static KERNELS: Kernels = Kernels {
     compose512,
     compose1024,
     compose2048,
+    multiply1024,
+    worthwhile: usize::MAX,
     candidates: &candidates::portable::CANDIDATES,
 };
 
@@ -38,4 +40,8 @@ fn compose1024(x: &Form1024, y: &Form1024, stop: usize) -> Option<Form1024> {
 
 fn compose2048(x: &Form2048, y: &Form2048, stop: usize) -> Option<Form2048> {
     nucomp::compose::<_, 16, 17, 9, 18, 22>(Portable, x, y, stop)
+}
+
+fn multiply1024(pairs: &mut [(Form1024, Form1024)], stop: usize) -> u64 {
+    one_by_one!(pairs, |x, y| compose1024(x, y, stop))
 }

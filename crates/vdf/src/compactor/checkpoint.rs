@@ -100,7 +100,7 @@ impl Checkpoint {
             head = found;
         }
         let counts = widths.iter().map(|&width| buckets::count(width)).collect();
-        let size = 2 * packed::limbs(claims.discriminant.bits());
+        let size = 2 * packed::size(claims.discriminant.bits());
         let mut out = Checkpoint { file, path: path.to_owned(), head, counts, size, number: 0, anew: 0 };
         let state = if fresh { None } else { out.newest()? };
         Ok((out, state))

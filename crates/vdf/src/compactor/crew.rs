@@ -4,7 +4,9 @@
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Builder, Scope};
 
-use super::buckets::{self, Buckets, Corrupted};
+use super::buckets;
+use crate::buckets::{Buckets, Halt};
+use crate::form::Form;
 use crate::form::layout::Layout;
 use crate::form::packed;
 use crate::group::Group;
@@ -34,13 +36,14 @@ enum Work {
 /// A part of a claim's proof.
 pub(super) struct Part {
     pub(super) claim: usize,
-    pub(super) product: Result<Option<Layout>, Corrupted>,
+    pub(super) product: Result<Option<Form>, Halt>,
 }
 
 /// One range of every claim's buckets.
 struct Hand<'a> {
     group: Group<'a>,
-    claims: Vec<Option<Buckets>>,
+    /// The first bucket of each claim's range, and the range.
+    claims: Vec<Option<(usize, Buckets)>>,
     to: Sender<Part>,
 }
 
@@ -48,8 +51,9 @@ impl Hand<'_> {
     /// Fills buckets; fails with the claim if one of its forms does not have the discriminant.
     fn fill(&mut self, entries: Vec<Entry>) -> Result<(), usize> {
         for Entry { claim, digit, form } in entries {
-            if let Some(buckets) = &mut self.claims[claim] {
-                buckets.add(digit, form, self.group).map_err(|Corrupted| claim)?;
+            if let Some((low, buckets)) = &mut self.claims[claim] {
+                let form = if digit < 0 { form.inverse() } else { form };
+                buckets.add(buckets::of_digit(digit) - *low, form, self.group).map_err(|_| claim)?;
             }
         }
         Ok(())
@@ -60,10 +64,13 @@ impl Hand<'_> {
         let answer = match work {
             Work::Fill(entries) => match self.fill(entries) {
                 Ok(()) => return true,
-                Err(claim) => Part { claim, product: Err(Corrupted) },
+                Err(claim) => Part { claim, product: Err(Halt::Corrupted) },
             },
             Work::Empty(claim) => {
-                let product = self.claims[claim].take().map_or(Ok(None), |buckets| buckets.empty(self.group));
+                // Bucket i belongs to digit 2 i + 1.
+                let product = self.claims[claim].take().map_or(Ok(None), |(low, buckets)| {
+                    buckets.empty((2 * low as u64 + 1, 2), self.group, &mut |_| true)
+                });
                 Part { claim, product }
             }
             Work::Forget(claim) => {
@@ -71,13 +78,14 @@ impl Hand<'_> {
                 return true;
             }
             Work::Copy(to) => {
-                let limbs = packed::limbs(self.group.discriminant().bits());
-                let copy = |buckets: &Buckets| {
+                let (group, limbs) = (self.group, packed::size(self.group.discriminant().bits()));
+                let copy = |(_, buckets): &mut (usize, Buckets)| {
                     let mut out = Vec::new();
-                    buckets.pack(limbs, &mut out);
-                    out
+                    buckets.pack(limbs, group, &mut out).map(|()| out)
                 };
-                return to.send(self.claims.iter().map(|claim| claim.as_ref().map(copy)).collect()).is_ok();
+                let copies: Result<_, _> =
+                    self.claims.iter_mut().map(|claim| claim.as_mut().map(copy).transpose()).collect();
+                return copies.is_ok_and(|copies| to.send(copies).is_ok());
             }
         };
         let right = answer.product.is_ok();
@@ -123,7 +131,7 @@ impl<'a> Crew<'a> {
         for n in (0..ranges).rev() {
             let cut = |(claim, count): (&mut Option<Vec<Option<Layout>>>, &usize)| {
                 let low = n * count / ranges;
-                claim.as_mut().map(|held| Buckets::new(low, held.split_off(low)))
+                claim.as_mut().map(|held| (low, Buckets::new(held.split_off(low))))
             };
             let claims = claims.iter_mut().zip(&counts).map(cut).collect();
             let mut hand = Hand { group, claims, to: to.clone() };

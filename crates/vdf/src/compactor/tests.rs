@@ -220,7 +220,7 @@ fn a_wrong_bucket_in_a_checkpoint_is_found_by_verification() {
     let mut state = state.expect("a state");
     let Kept::Buckets(words) = &mut state.kept[0] else { panic!("it has not ended") };
     // The inverse of the form there.
-    let size = 2 * packed::limbs(256);
+    let size = 2 * packed::size(256);
     let full = words.chunks_exact_mut(size).find(|form| form.iter().any(|&word| word != 0)).expect("a form");
     full[size / 2] ^= 1;
     file.write(&state).expect("written");

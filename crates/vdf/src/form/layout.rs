@@ -3,6 +3,8 @@
 
 use alloc::boxed::Box;
 
+#[cfg(any(test, feature = "std"))]
+use super::packed;
 use super::{Form, words};
 use crate::backend::{Form512, Form1024, Form2048, FormLimbs};
 use crate::group::Group;
@@ -67,7 +69,6 @@ impl Layout {
     }
 }
 
-#[cfg(any(test, feature = "std"))]
 impl Layout {
     /// The inverse.
     pub(crate) fn inverse(mut self) -> Layout {
@@ -78,6 +79,18 @@ impl Layout {
             Layout::General(form) => **form = form.inverse(),
         }
         self
+    }
+
+    /// A packed form that kernels left; `None` if it does not have the group's discriminant.
+    #[cfg(any(test, feature = "std"))]
+    pub(crate) fn unpacked(packed: &[u64], group: Group<'_>) -> Option<Layout> {
+        let d = group.discriminant();
+        let form = match d.bits() {
+            ..=512 => packed::limbs_of::<4, 5>(d, packed).map(Layout::Form512),
+            513..=1024 => packed::limbs_of::<8, 9>(d, packed).map(Layout::Form1024),
+            _ => packed::limbs_of::<16, 17>(d, packed).map(|form| Layout::Form2048(Box::new(form))),
+        };
+        form.or_else(|| packed::unpack(d, packed).ok().map(|form| Layout::of(form, d.bits())))
     }
 
     /// The form, reduced; `None` if it does not have the group's discriminant.

@@ -5,12 +5,17 @@
 
 use alloc::vec::Vec;
 
+use lanework_integer::limbs;
+
 use super::num::Num;
 use super::{Form, FormError};
+use crate::backend::FormLimbs;
+use crate::backend::generic::compose::{minus, modulo, residue};
+use crate::backend::generic::nudupl::inverse64;
 use crate::discriminant::Discriminant;
 
 /// Limbs of a, and of |b|, in a group whose discriminant has `bits` bits.
-pub(crate) fn limbs(bits: usize) -> usize {
+pub(crate) fn size(bits: usize) -> usize {
     // a <= sqrt(|D| / 3).
     if bits <= 512 {
         4
@@ -35,7 +40,7 @@ pub(crate) fn append(limbs: usize, a: &[u64], b: &[u64], negative: bool, out: &m
 /// Packs a reduced form.
 pub(crate) fn pack(d: &Discriminant, form: &Form) -> Vec<u64> {
     let mut out = Vec::new();
-    append(limbs(d.bits()), form.a.magnitude(), form.b.magnitude(), form.b.is_negative(), &mut out);
+    append(size(d.bits()), form.a.magnitude(), form.b.magnitude(), form.b.is_negative(), &mut out);
     out
 }
 
@@ -64,6 +69,62 @@ pub(crate) fn unpack(d: &Discriminant, packed: &[u64]) -> Result<Form, FormError
     Ok(form)
 }
 
+/// A packed form in the kernels' layout: c is (b^2 - D) / 4a, divided from the bottom. `None` where that is not so, modulo
+/// 2^64 - 1, or where c may be too long. C = N + 1.
+pub(crate) fn limbs_of<const N: usize, const C: usize>(
+    d: &Discriminant,
+    packed: &[u64],
+) -> Option<FormLimbs<N, C>> {
+    let (mut a, mut b) = ([0; N], [0; N]);
+    a.copy_from_slice(packed.get(..N)?);
+    b.copy_from_slice(packed.get(N..2 * N)?);
+    let form = FormLimbs { a, b, negative: b[0] & 1 == 1, c: [0; C] };
+    b[0] |= 1;
+    let even = a[0].trailing_zeros();
+    if even > 60 {
+        return None;
+    }
+    let magnitude = d.number().magnitude();
+    // b^2 - D, and then the same over 4 and over what a has of 2.
+    let mut rest = [0; 34];
+    let rest = &mut rest[..C + 1];
+    for (i, &factor) in b.iter().enumerate() {
+        let mut carry = 0;
+        for (rest, &b) in rest[i..].iter_mut().zip(&b) {
+            (*rest, carry) = b.carrying_mul_add(factor, *rest, carry);
+        }
+        if let Some(rest) = rest.get_mut(i + N) {
+            *rest = carry;
+        }
+    }
+    let length = magnitude.len().min(C + 1);
+    limbs::add(rest, &magnitude[..length]);
+    let shift = even + 2;
+    for i in 0..C {
+        rest[i] = rest[i] >> shift | rest[i + 1] << (64 - shift);
+    }
+    for i in 0..N {
+        let above = a.get(i + 1).copied().unwrap_or(0);
+        a[i] = a[i] >> even | above << 1 << (63 - even);
+    }
+    let inverse = inverse64(a[0]);
+    let mut c = [0; C];
+    for i in 0..C {
+        c[i] = rest[i].wrapping_mul(inverse);
+        let (mut carry, mut borrow) = (0, false);
+        for (rest, &a) in rest[i..C].iter_mut().zip(&a) {
+            let product;
+            (product, carry) = a.carrying_mul(c[i], carry);
+            (*rest, borrow) = rest.borrowing_sub(product, borrow);
+        }
+        if let Some(rest) = rest[..C].get_mut(i + N) {
+            *rest = rest.wrapping_sub(carry).wrapping_sub(u64::from(borrow));
+        }
+    }
+    let form = FormLimbs { b, c, ..form };
+    (residue(&form.a, &form.b, &form.c) == modulo(&[minus(modulo(magnitude))])).then_some(form)
+}
+
 /// Packed forms, one behind the other: those of a segment before squarings 0, m, 2 m and so on.
 #[derive(Clone, Debug)]
 pub(crate) struct PackedForms {
@@ -74,7 +135,7 @@ pub(crate) struct PackedForms {
 
 impl PackedForms {
     pub(crate) fn new(d: &Discriminant) -> PackedForms {
-        PackedForms { size: 2 * limbs(d.bits()), words: Vec::new() }
+        PackedForms { size: 2 * size(d.bits()), words: Vec::new() }
     }
 
     pub(crate) fn get(&self, i: usize) -> Option<&[u64]> {
@@ -89,5 +150,43 @@ impl PackedForms {
     /// The number of forms.
     pub(crate) fn len(&self) -> usize {
         self.words.len() / self.size
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Engine;
+    use crate::chain::Chain;
+    use crate::form::layout::Layout;
+
+    /// Forms of a chain from its start on, where a is short and even, and later ones; and with a flipped bit, which is noticed.
+    #[test]
+    fn packed_forms_come_back() {
+        let mut flipped = 0;
+        for bits in [40, 128, 256, 512, 520, 1024, 1032, 2048] {
+            let d = Discriminant::from_seed(b"packed", bits).expect("a discriminant");
+            let group = d.on(Engine::best());
+            let mut chain =
+                Chain::new(group, &Form::generator(&d).expect("D is 1 modulo 8")).expect("a form");
+            for _ in 0..100 {
+                let mut packed = chain.packed();
+                let form = chain.form().expect("no fault");
+                let back = Layout::unpacked(&packed, group).and_then(|back| back.form(group));
+                assert!(back.as_ref() == Some(&form), "{bits} bits");
+                let bit = chain.done() as usize * 5 % (64 * packed.len());
+                // A short a may begin another form of the group.
+                if form.a.bits() > 100 {
+                    packed[bit / 64] ^= 1 << (bit % 64);
+                    // The lowest bit of b is its sign.
+                    let inverse = bit == 32 * packed.len();
+                    let other = Layout::unpacked(&packed, group).and_then(|other| other.form(group));
+                    assert!(other == inverse.then(|| form.inverse()), "{bits} bits, bit {bit}");
+                    flipped += 1;
+                }
+                chain.square(1).expect("no fault");
+            }
+        }
+        assert!(flipped > 400, "{flipped}");
     }
 }

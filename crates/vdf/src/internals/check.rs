@@ -15,7 +15,7 @@ use crate::serial::{Lenient, Mode, Strict};
 use crate::spec;
 use crate::verify::{self, Limits, Question};
 
-use lanework_cpu::Cpu;
+use lanework_cpu::{Cpu, Threads};
 
 pub use backends::{group_law, primes, targets};
 pub use lanework_cpu::check::{Depth, Row};
@@ -89,11 +89,19 @@ pub fn corruptions(engine: Engine, depth: Depth) -> Row {
             continue;
         };
         let group = d.on(engine);
+        // All of them again side by side, with the right proof in between.
+        let (mut bads, mut verdicts) = (vec![record.clone()], vec![Ok(())]);
         for at in 0..record.proof.len() {
             let mut bad = record.clone();
             bad.proof[at] ^= 1 << (at % 8);
             let verdict = verify::verify(Strict, group, &question(&bad), &Limits::default());
             row.case(verdict.is_err(), || format!("depth {wanted}, byte {at} of the proof, strict"));
+            bads.push(bad.clone());
+            verdicts.push(verdict);
+            if at % 10 == 0 {
+                bads.push(record.clone());
+                verdicts.push(Ok(()));
+            }
             if depth == Depth::Full {
                 // The lenient decoder takes some other encodings for the same proof, and for no other.
                 let verdict = verify::verify(Lenient, group, &question(&bad), &Limits::default());
@@ -114,6 +122,9 @@ pub fn corruptions(engine: Engine, depth: Depth) -> Row {
             let verdict = verify::verify(Strict, group, &question(&bad), &Limits::default());
             row.case(verdict.is_err(), || format!("depth {wanted}, {iterations} squarings"));
         }
+        let questions: Vec<_> = bads.iter().map(|bad| (group, question(bad))).collect();
+        let many = verify::verify_all(Strict, &questions, &Limits::default(), Threads::One);
+        row.case(many.is_ok_and(|many| many == verdicts), || format!("depth {wanted}, side by side"));
     }
     row
 }

@@ -6,10 +6,14 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use lanework_cpu::Threads;
+
 use super::digits;
 use super::plan::{Parameters, Part};
+use crate::buckets::{Buckets, Halt};
 use crate::form::Form;
-use crate::form::packed::{self, PackedForms};
+use crate::form::layout::Layout;
+use crate::form::packed::PackedForms;
 use crate::group::Group;
 use crate::proof::Challenge;
 
@@ -34,15 +38,6 @@ pub(crate) fn products(part: &Part) -> u64 {
     part.length / u64::from(k) + u64::from(l) * (1 << k)
 }
 
-/// Why there is no proof.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Halt {
-    /// It was stopped.
-    Stopped,
-    /// A kept form does not have the discriminant.
-    Corrupted,
-}
-
 /// x^(2^T / B rounded down), where x is the first of the kept forms. Every thread calls `pause` after every 64
 /// products.
 pub(crate) fn prove(
@@ -50,13 +45,13 @@ pub(crate) fn prove(
     part: &Part,
     forms: &PackedForms,
     b: &Challenge,
-    threads: usize,
+    threads: Threads<'_>,
     meter: &Meter,
     pause: &(dyn Fn() + Sync),
 ) -> Result<Form, Halt> {
     let Parameters { k, l } = part.parameters;
     let buckets = 1usize << (k - 1);
-    let threads = threads.clamp(1, buckets);
+    let count = threads.count().min(buckets);
     let mut out: Option<Form> = None;
     for pass in (0..l).rev() {
         let digits = digits::of_pass(part.length, part.parameters, pass, b);
@@ -65,23 +60,15 @@ pub(crate) fn prove(
                 *form = form.square(group);
             }
         }
-        let share = |t: usize| (t * buckets / threads, (t + 1) * buckets / threads);
-        let own = |t: usize| fill(group, &digits, forms, share(t), meter, pause);
-        let sums: Vec<Result<Option<Form>, Halt>> = std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads)
-                .map(|t| (t, std::thread::Builder::new().spawn_scoped(scope, move || own(t))))
-                .collect();
-            let mut sums = vec![own(0)];
-            for (t, other) in others {
-                // This thread takes the share of a thread that could not be started.
-                sums.push(match other {
-                    Ok(handle) => handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                    Err(_) => own(t),
-                });
-            }
-            sums
-        });
-        for sum in sums {
+        let mut shares: Vec<_> = (0..count)
+            .map(|t| ((t * buckets / count, (t + 1) * buckets / count), Err(Halt::Stopped)))
+            .collect();
+        let share = |_, (range, sum): &mut ((usize, usize), _)| {
+            *sum = fill(group, &digits, forms, *range, meter, pause);
+        };
+        let ran = threads.for_each(&mut shares, share);
+        debug_assert!(ran.is_ok(), "only a pool that is made for the call can fail");
+        for (_, sum) in shares {
             if let Some(sum) = sum? {
                 out = Some(out.map_or_else(|| sum.clone(), |out| out.compose(&sum, group)));
             }
@@ -100,7 +87,7 @@ fn fill(
     meter: &Meter,
     pause: &(dyn Fn() + Sync),
 ) -> Result<Option<Form>, Halt> {
-    let mut buckets: Vec<Option<Form>> = vec![None; high - low];
+    let mut buckets = Buckets::new(vec![None; high - low]);
     let mut since = 0u64;
     let mut tick = |n: u64| {
         since += n;
@@ -116,38 +103,12 @@ fn fill(
         if value <= low || value > high {
             continue;
         }
-        let form = forms.get(i).ok_or(Halt::Corrupted)?;
-        let mut form = packed::unpack(group.discriminant(), form).map_err(|_| Halt::Corrupted)?;
-        if *digit < 0 {
-            form = form.inverse();
-        }
-        let bucket = &mut buckets[value - low - 1];
-        *bucket = Some(match bucket.take() {
-            Some(product) => product.compose(&form, group),
-            None => form,
-        });
+        let form = forms.get(i).and_then(|form| Layout::unpacked(form, group)).ok_or(Halt::Corrupted)?;
+        let form = if *digit < 0 { form.inverse() } else { form };
+        buckets.add(value - low - 1, form, group)?;
         if !tick(1) {
             return Err(Halt::Stopped);
         }
     }
-    // Every bucket is multiplied into a running product from the highest down, and the running products together hold
-    // the bucket of `low` + i exactly i times.
-    let (mut running, mut out) = (None::<Form>, None::<Form>);
-    for bucket in buckets.iter().rev() {
-        if let Some(form) = bucket {
-            running = Some(running.map_or_else(|| form.clone(), |running| running.compose(form, group)));
-        }
-        if let Some(running) = &running {
-            out = Some(out.map_or_else(|| running.clone(), |out| out.compose(running, group)));
-        }
-        if !tick(2) {
-            return Err(Halt::Stopped);
-        }
-    }
-    match (running, out) {
-        (Some(running), Some(out)) if low > 0 => {
-            Ok(Some(out.compose(&running.power(low as u64, group), group)))
-        }
-        (_, out) => Ok(out),
-    }
+    buckets.empty((low as u64 + 1, 1), group, &mut tick)
 }

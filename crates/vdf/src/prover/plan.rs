@@ -41,7 +41,7 @@ pub(crate) struct Part {
 /// # Errors
 /// [`ProverError::NoIterations`] and [`ProverError::Segments`].
 pub(crate) fn parts(task: &Task, memory: usize) -> Result<Vec<Part>, ProverError> {
-    let bytes = 16 * packed::limbs(task.discriminant.bits());
+    let bytes = 16 * packed::size(task.discriminant.bits());
     // One segment is being squared, one proved, and one waits.
     let share = if task.segments.is_empty() { memory } else { memory / 3 };
     let mut start = 0;

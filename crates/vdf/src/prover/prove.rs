@@ -6,6 +6,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError
 use std::thread::{Builder, Scope};
 use std::time::{Duration, Instant};
 
+use lanework_cpu::Threads;
+
 use super::buckets::{self, Meter};
 use super::checkpoint::{self, Known, State, Writer};
 use super::plan::{self, Parameters, Part};
@@ -80,8 +82,12 @@ pub fn prove(task: &Task, options: &Options<'_>, observer: &mut Observer<'_>) ->
     let meter = &Meter::default();
     let (mut run, mut state) = Run::start(task, options, observer, meter, parts, true)?;
     let mut seconds = Seconds::default();
+    // Started before they are needed: a thread that has just started may wait milliseconds for a core. Without them the
+    // proving thread works alone.
+    let pool = if options.threads > 1 { Threads::pool(options.threads).ok() } else { None };
+    let threads = pool.as_ref().map_or(Threads::One, Threads::Pool);
     let outcome = std::thread::scope(|scope| {
-        let outcome = run.all(&mut state, scope, &mut seconds);
+        let outcome = run.all(&mut state, scope, threads, &mut seconds);
         if outcome.is_err() {
             // The scope waits for its threads.
             meter.stop.store(true, Ordering::Relaxed);
@@ -286,6 +292,7 @@ impl<'a, 'b> Run<'a, 'b> {
         &mut self,
         state: &mut State,
         scope: &'scope Scope<'scope, '_>,
+        threads: Threads<'scope>,
         seconds: &mut Seconds,
     ) -> Result<(), ProverError>
     where
@@ -302,7 +309,7 @@ impl<'a, 'b> Run<'a, 'b> {
             let answer_to = answer_to.clone();
             let work = move || {
                 while let Ok(work) = work_from.recv() {
-                    let answer = work.answer(group, 1, meter);
+                    let answer = work.answer(group, Threads::One, meter);
                     let wrong = answer.is_err();
                     if answer_to.send(answer).is_err() || wrong {
                         return;
@@ -323,7 +330,7 @@ impl<'a, 'b> Run<'a, 'b> {
             let work = self.square(&mut chain, index, state, &answers)?;
             if index == last {
                 seconds.squaring = begin.elapsed().as_secs_f64();
-                self.finish(work, scope, &answers, answer_to, seconds)?;
+                self.finish(work, scope, &answers, answer_to, threads, seconds)?;
                 break;
             }
             if helper {
@@ -332,7 +339,7 @@ impl<'a, 'b> Run<'a, 'b> {
                 // One thread for everything.
                 let (one_to, one_from) = mpsc::channel();
                 let total = buckets::products(&work.part);
-                prove_apart(scope, group, work, 1, meter, one_to)?;
+                prove_apart(scope, group, work, Threads::One, meter, one_to)?;
                 self.wait(&one_from, total)?;
             }
         }
@@ -347,6 +354,7 @@ impl<'a, 'b> Run<'a, 'b> {
         scope: &'scope Scope<'scope, '_>,
         answers: &Receiver<Answer>,
         answer_to: mpsc::Sender<Answer>,
+        threads: Threads<'scope>,
         seconds: &mut Seconds,
     ) -> Result<(), ProverError>
     where
@@ -356,7 +364,7 @@ impl<'a, 'b> Run<'a, 'b> {
         let (index, total) = (work.index, buckets::products(&work.part));
         self.meter.done.store(0, Ordering::Relaxed);
         self.observe(Phase::Proving, 0, total)?;
-        prove_apart(scope, self.group, work, self.options.threads, self.meter, answer_to)?;
+        prove_apart(scope, self.group, work, threads, self.meter, answer_to)?;
         while self.finished.iter().any(Option::is_none) {
             self.wait(answers, total)?;
         }
@@ -390,7 +398,7 @@ fn prove_apart<'scope>(
     scope: &'scope Scope<'scope, '_>,
     group: Group<'scope>,
     work: Squared,
-    threads: usize,
+    threads: Threads<'scope>,
     meter: &'scope Meter,
     to: mpsc::Sender<Answer>,
 ) -> Result<(), ProverError> {

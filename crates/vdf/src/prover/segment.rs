@@ -3,9 +3,12 @@
 
 use std::time::Instant;
 
+use lanework_cpu::Threads;
+
 use super::ProverError;
-use super::buckets::{self, Halt, Meter};
+use super::buckets::{self, Meter};
 use super::plan::Part;
+use crate::buckets::Halt;
 use crate::chain::ChainError;
 use crate::form::Form;
 use crate::form::packed::PackedForms;
@@ -37,7 +40,7 @@ pub(crate) type Answer = Result<Finished, ProverError>;
 
 impl Squared {
     /// The segment's proof, verified.
-    pub(crate) fn answer(&self, group: Group<'_>, threads: usize, meter: &Meter) -> Answer {
+    pub(crate) fn answer(&self, group: Group<'_>, threads: Threads<'_>, meter: &Meter) -> Answer {
         self.answer_between(group, threads, meter, &|| ())
     }
 
@@ -45,7 +48,7 @@ impl Squared {
     pub(crate) fn answer_between(
         &self,
         group: Group<'_>,
-        threads: usize,
+        threads: Threads<'_>,
         meter: &Meter,
         pause: &(dyn Fn() + Sync),
     ) -> Answer {

@@ -221,7 +221,7 @@ impl Stream {
             return Err(ProverError::Segments);
         }
         let chain = Chain::new(d.on(options.engine), x)?;
-        let size = 2 * packed::limbs(d.bits());
+        let size = 2 * packed::size(d.bits());
         // Half of the memory is for the segments being squared, one of each length, and half for those that wait.
         let most = options.memory / 2 / (8 * size);
         let parameters = (0..scheme.levels())

@@ -2,10 +2,12 @@
 
 use lanework_cpu::{Cpu, Select};
 use lanework_integer::kernels::Portable;
+use lanework_integer::limbs;
 
 use super::{Form1024, square1024};
 use crate::backend::generic::nudupl;
 use crate::backend::{Engine, FormLimbs};
+use crate::chain::Chain;
 use crate::discriminant::Discriminant;
 use crate::form::Form;
 use crate::form::num::Num;
@@ -135,4 +137,125 @@ fn rounding_without_the_standard_library_is_the_same() {
         assert_eq!(super::partial::nearest_by_sums(x), x.round_ties_even(), "{x}");
     }
     assert!(super::partial::nearest_by_sums(f64::NAN).is_nan());
+}
+
+/// Up to sixteen products at once against one at a time, over 20,000 of them, of every number of pairs; all but a few are
+/// taken.
+#[test]
+fn products_side_by_side_equal_single_ones() {
+    let Ok(engine) = Engine::choose(&Cpu::detect(), Select::Named("avx512")) else { return };
+    for bits in [1024, 1016, 904, 776, 648, 520] {
+        let d = Discriminant::from_seed(b"side by side", bits).expect("a discriminant");
+        let mut chain =
+            Chain::new(d.on(engine), &Form::generator(&d).expect("D is 1 modulo 8")).expect("a form");
+        chain.square(1_000).expect("no fault");
+        let (mut all, mut refused) = (0, 0);
+        for round in 0..400 {
+            let mut form = || {
+                chain.square(1).expect("no fault");
+                let mut form = chain.form1024().expect("a kernel's form").0;
+                form.negative ^= round % 2 == 1;
+                form
+            };
+            let mut pairs: Vec<_> = (0..round % 16 + 1).map(|_| (form(), form())).collect();
+            // Some squares among them.
+            pairs.iter_mut().step_by(3 + round % 5).for_each(|(x, y)| *y = *x);
+            let mut ours = pairs.clone();
+            // SAFETY: the engine was found on this CPU.
+            let done = unsafe { super::batch::multiply(&mut ours, d.stop()) };
+            for (i, ((x, y), (product, other))) in pairs.iter().zip(&ours).enumerate() {
+                all += 1;
+                assert!(other == y, "the second form was changed");
+                if done >> i & 1 == 0 {
+                    refused += 1;
+                    assert!(product == x, "a form that was not multiplied was changed");
+                    continue;
+                }
+                assert!(
+                    limbs::compare(&product.b, &product.a).is_le()
+                        && limbs::compare(&product.a, &product.c[..8]).is_le()
+                        || product.c[8] != 0
+                );
+                // SAFETY: the engine was found on this CPU.
+                let single = unsafe { super::adx::compose1024(x, y, d.stop()) };
+                let single =
+                    single.map_or_else(|| x.form().compose_generally(&y.form(), &d), |form| form.form());
+                assert!(product.form() == single, "{bits} bits, pair {i} of {}", pairs.len());
+            }
+            assert_eq!(done >> pairs.len(), 0, "a bit without a pair");
+        }
+        assert!(refused * 40 < all, "{bits} bits: {refused} of {all} were refused");
+    }
+}
+
+/// Squares, inverses, forms with a short coefficient and forms that lost their discriminant are refused or multiplied rightly, and
+/// disturb no other pair.
+#[test]
+fn hard_pairs_side_by_side_disturb_no_others() {
+    let Ok(engine) = Engine::choose(&Cpu::detect(), Select::Named("avx512")) else { return };
+    let d = Discriminant::from_seed(b"hard pairs", 1024).expect("a discriminant");
+    let mut chain = Chain::new(d.on(engine), &Form::generator(&d).expect("D is 1 modulo 8")).expect("a form");
+    let mut form = || loop {
+        chain.square(1).expect("no fault");
+        // The first forms are too long for kernels, those after them have a short a.
+        if let Some((form, _)) = chain.form1024() {
+            return form;
+        }
+    };
+    // Each with the product that it may have.
+    let mut hard = vec![];
+    let mut add = |x: Form1024, y: Form1024, wrong: Option<usize>| {
+        let right = x.form().compose_generally(&y.form(), &d);
+        let flipped = |mut form: Form1024, bit: usize| {
+            let limbs = form.a.iter_mut().chain(&mut form.b).chain(&mut form.c);
+            *limbs.into_iter().nth(bit / 64).expect("25 limbs") ^= 1 << (bit % 64);
+            form
+        };
+        match wrong {
+            Some(bit) => hard.extend([((flipped(x, bit), y), right.clone()), ((x, flipped(y, bit)), right)]),
+            None => hard.push(((x, y), right)),
+        }
+    };
+    let short: Vec<_> = (0..6).map(|_| form()).collect();
+    for _ in 0..500 {
+        form();
+    }
+    for short in short {
+        add(short, form(), None);
+        add(form(), short, None);
+        add(short, short, None);
+        add(short, Form1024 { negative: !short.negative, ..short }, None);
+    }
+    let x = form();
+    add(x, x, None);
+    add(x, Form1024 { negative: !x.negative, ..x }, None);
+    for bit in (0..64 * 25).step_by(37) {
+        add(form(), form(), Some(bit));
+    }
+    let mut refused = 0;
+    for (n, (pair, right)) in hard.iter().enumerate() {
+        // Its lane changes, but never the first: that one tells which discriminant is right.
+        let at = 1 + n % 15;
+        let mut pairs: Vec<_> = (0..16).map(|_| (form(), form())).collect();
+        let good = pairs.clone();
+        let mut done = [0; 2];
+        // SAFETY: the engine was found on this CPU.
+        done[0] = unsafe { super::batch::multiply(&mut pairs, d.stop()) };
+        let mut with: Vec<_> = good;
+        with[at] = *pair;
+        // SAFETY: the engine was found on this CPU.
+        done[1] = unsafe { super::batch::multiply(&mut with, d.stop()) };
+        assert_eq!(done[0] & !(1 << at), done[1] & !(1 << at), "pair {n}");
+        for i in (0..16).filter(|&i| i != at) {
+            assert!(pairs[i] == with[i], "pair {n} disturbed pair {i}");
+        }
+        if done[1] >> at & 1 == 0 {
+            refused += 1;
+            assert!(with[at] == *pair);
+        } else {
+            // A coefficient that is not read may be wrong.
+            assert!(with[at].0.form() == *right, "pair {n}");
+        }
+    }
+    assert!(refused > hard.len() / 4 && refused < hard.len(), "{refused} of {} refused", hard.len());
 }

@@ -1,8 +1,6 @@
 //! From short rows to a form, and its reduction.
 #![forbid(unsafe_code)]
 
-use lanework_integer::limbs;
-
 use crate::backend::FormLimbs;
 
 /// Rows (x, v, e) of `nudupl`: x and |v| as they are, e times the determinant and in two's complement. v0 is not above 0 and v1
@@ -174,24 +172,33 @@ pub(crate) fn reduce<const N: usize, const C: usize>(
     None
 }
 
-/// The discriminant b^2 - 4 a c modulo 2^61 - 1: the running check of a chain.
+/// The discriminant b^2 - 4 a c modulo 2^64 - 1, to tell whether a computation kept it.
+#[inline(always)]
 pub(crate) fn residue(a: &[u64], b: &[u64], c: &[u64]) -> u64 {
     let [a, b, c] = [modulo(a), modulo(b), modulo(c)];
-    let four = times(times(a, c), 4);
-    (times(b, b) + PRIME - four) % PRIME
+    modulo(&[times(b, b), minus(times(times(a, c), 4))])
 }
 
-/// 2^61 - 1.
-pub(crate) const PRIME: u64 = (1 << 61) - 1;
-
-fn times(x: u64, y: u64) -> u64 {
-    (u128::from(x) * u128::from(y) % u128::from(PRIME)) as u64
-}
-
-/// A number modulo [`PRIME`].
+/// A number modulo 2^64 - 1.
+#[inline(always)]
 pub(crate) fn modulo(x: &[u64]) -> u64 {
-    let x = &x[..limbs::significant(x)];
-    x.iter()
-        .rev()
-        .fold(0, |rest, &limb| ((u128::from(rest) << 64 | u128::from(limb)) % u128::from(PRIME)) as u64)
+    let (mut sum, mut carry) = (0u64, false);
+    for &limb in x {
+        (sum, carry) = sum.carrying_add(limb, carry);
+    }
+    (sum, carry) = sum.overflowing_add(u64::from(carry));
+    sum += u64::from(carry);
+    if sum == u64::MAX { 0 } else { sum }
+}
+
+/// -x modulo 2^64 - 1, where it may be 2^64 - 1 itself.
+#[inline(always)]
+pub(crate) fn minus(x: u64) -> u64 {
+    !x
+}
+
+#[inline(always)]
+fn times(x: u64, y: u64) -> u64 {
+    let (low, high) = x.carrying_mul(y, 0);
+    modulo(&[low, high])
 }

@@ -24,6 +24,8 @@ use crate::backend::FormLimbs;
 const PRIMES: [u64; 14] = [3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47];
 /// Their product, of 59 bits.
 const PRODUCT: u64 = product();
+/// 1 / product modulo 2^64.
+const PRODUCT_INVERSE: u64 = inverse(PRODUCT);
 /// 1 / p modulo 2^64.
 const INVERSES: [u64; 14] = inverses();
 /// 2^(64 i) modulo the product.
@@ -38,15 +40,20 @@ const fn product() -> u64 {
     out
 }
 
+/// 1 / x modulo 2^64.
+const fn inverse(x: u64) -> u64 {
+    let (mut out, mut round) = (x, 0);
+    while round < 5 {
+        out = out.wrapping_mul(2u64.wrapping_sub(x.wrapping_mul(out)));
+        round += 1;
+    }
+    out
+}
+
 const fn inverses() -> [u64; 14] {
     let (mut out, mut i) = ([0; 14], 0);
     while i < PRIMES.len() {
-        let (mut inverse, mut round) = (PRIMES[i], 0);
-        while round < 5 {
-            inverse = inverse.wrapping_mul(2u64.wrapping_sub(PRIMES[i].wrapping_mul(inverse)));
-            round += 1;
-        }
-        out[i] = inverse;
+        out[i] = inverse(PRIMES[i]);
         i += 1;
     }
     out
@@ -61,11 +68,14 @@ const fn weights() -> [u64; 18] {
     out
 }
 
-/// x modulo the product. Sums of up to 18 limbs times weights stay below 2^128.
+/// x / 2^64 modulo the product, which the same primes divide. Sums of up to 18 limbs times weights stay below 2^128.
 #[inline(always)]
 fn residue(x: &[u64]) -> u64 {
     let sum: u128 = x.iter().zip(&WEIGHTS).map(|(&x, &w)| u128::from(x) * u128::from(w)).sum();
-    (sum % u128::from(PRODUCT)) as u64
+    // Montgomery's reduction.
+    let q = (sum as u64).wrapping_mul(PRODUCT_INVERSE);
+    let less = ((u128::from(q) * u128::from(PRODUCT)) >> 64) as u64;
+    (sum >> 64) as u64 % PRODUCT + PRODUCT - less
 }
 
 /// Which of the primes divide a number with this residue.
@@ -92,9 +102,9 @@ impl Residues {
         match which {
             0 => self.a,
             1 => self.c,
-            // Residues have 59 bits, sums of three therefore 61.
-            2 => (self.a + self.c + PRODUCT - self.b) % PRODUCT,
-            _ => (self.a + self.c + self.b) % PRODUCT,
+            // Residues are below twice the product, which has 59 bits.
+            2 => self.a + self.c + 2 * PRODUCT - self.b,
+            _ => self.a + self.c + self.b,
         }
     }
 }
@@ -177,6 +187,66 @@ fn times<const H: usize, const C: usize>(e: &[u64; H], v: &[u64; H]) -> [u64; C]
     out
 }
 
+/// The operands of NUCOMP, in two's complement. v1 is odd, and has no prime up to 47 in common with v2.
+pub(crate) struct Operands<const C: usize> {
+    pub(crate) v1: [u64; C],
+    pub(crate) v2: [u64; C],
+    /// (b1 + b2) / 2.
+    pub(crate) s: [u64; C],
+    /// (b1 - b2) / 2.
+    pub(crate) m: [u64; C],
+    pub(crate) c2: [u64; C],
+}
+
+/// The coefficient of [`equivalent`] that is odd, if D is 1 modulo 8.
+#[inline(always)]
+fn odd<const N: usize, const C: usize>(form: &FormLimbs<N, C>) -> usize {
+    match (form.a[0] & 1, form.c[0] & 1) {
+        (1, _) => 0,
+        (_, 1) => 1,
+        _ => 2,
+    }
+}
+
+impl<const C: usize> Operands<C> {
+    /// Of a form and itself, or of its inverse and itself, so that s is not negative; and whether it is the inverse. m is 0.
+    #[inline(always)]
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn of_square<const N: usize>(form: &FormLimbs<N, C>) -> Option<(Operands<C>, bool)> {
+        if form.c[C - 1] >> 61 != 0 {
+            return None;
+        }
+        let Signed { a, b, c } = equivalent(form, odd(form));
+        let inverse = b[C - 1] >> 63 != 0;
+        Some((Operands { v1: a, v2: a, s: negated(b, inverse), m: [0; C], c2: c }, inverse))
+    }
+
+    /// Of two forms of one discriminant, or of forms equivalent to them. `None` where a number is too long, or where all
+    /// that were tried have a small divisor in common.
+    #[inline(always)]
+    pub(crate) fn of<const N: usize>(
+        first: &FormLimbs<N, C>,
+        second: &FormLimbs<N, C>,
+    ) -> Option<Operands<C>> {
+        if (first.c[C - 1] | second.c[C - 1]) >> 61 != 0 {
+            return None;
+        }
+        // A first coefficient is shorter than its replacement.
+        let (f1, f2) = if odd(first) != 0 && odd(second) == 0 { (second, first) } else { (first, second) };
+        let f1 = equivalent(f1, odd(f1));
+        let taken = divisors(residue(&f1.a));
+        let mut residues = Residues { a: residue(&f2.a), b: 0, c: 0 };
+        let mut which = 0;
+        if divisors(residues.a) & taken != 0 {
+            (residues.b, residues.c) = (residue(&f2.b), residue(&f2.c));
+            which = [2, 1, 3].into_iter().find(|&which| divisors(residues.of(which)) & taken == 0)?;
+        }
+        let f2 = equivalent(f2, which);
+        let (s, m) = (half(add(f1.b, &f2.b)), half(sub(f1.b, &f2.b)));
+        Some(Operands { v1: f1.a, v2: f2.a, s, m, c2: f2.c })
+    }
+}
+
 /// The product of two forms of one discriminant, reduced to |b| <= a <= c. `stop` is a quarter of the discriminant's
 /// length, and a little. `None` where the general code must do it: the forms have a common divisor, or a number is
 /// longer than this code can hold. C = N + 1, H = N / 2 + 1, E = C + 1, M = C + 5.
@@ -194,30 +264,10 @@ pub(crate) fn compose<
     second: &FormLimbs<N, C>,
     stop: usize,
 ) -> Option<FormLimbs<N, C>> {
-    if (first.c[C - 1] | second.c[C - 1]) >> 61 != 0 {
-        return None;
-    }
-    let odd = |form: &FormLimbs<N, C>| match (form.a[0] & 1, form.c[0] & 1) {
-        (1, _) => 0,
-        (_, 1) => 1,
-        _ => 2,
-    };
-    // A first coefficient is shorter than its replacement.
-    let (f1, f2) = if odd(first) != 0 && odd(second) == 0 { (second, first) } else { (first, second) };
-    let f1 = equivalent(f1, odd(f1));
-    let taken = divisors(residue(&f1.a));
-    let mut residues = Residues { a: residue(&f2.a), b: 0, c: 0 };
-    let mut which = 0;
-    if divisors(residues.a) & taken != 0 {
-        (residues.b, residues.c) = (residue(&f2.b), residue(&f2.c));
-        which = [2, 1, 3].into_iter().find(|&which| divisors(residues.of(which)) & taken == 0)?;
-    }
-    let f2 = equivalent(f2, which);
-    let s = half(add(f1.b, &f2.b));
-    let m = half(sub(f1.b, &f2.b));
+    let Operands { v1, v2, s, m, c2 } = &Operands::of(first, second)?;
+    let m = *m;
 
     // k = m / v2 modulo v1.
-    let (v1, v2) = (&f1.a, &f2.a);
     let v1_inverse = inverse64(v1[0]);
     let inverse = binary::invert::<L, C, M>(lane, v2, v1)?;
     let negative = m[C - 1] >> 63 != 0;
@@ -239,7 +289,7 @@ pub(crate) fn compose<
     let (k_low, v1_low) = (short(&k), short(v1));
     let mut along = Along::<H, 2>::new(Columns::new([
         [short(v2), quotient::<H, H>(&short(v2), &k_low, &short(&m), &v1_low, v1_inverse)],
-        [short(&s), quotient::<H, H>(&short(&s), &k_low, &negated(short(&f2.c), true), &v1_low, v1_inverse)],
+        [short(s), quotient::<H, H>(&short(s), &k_low, &negated(short(c2), true), &v1_low, v1_inverse)],
     ]));
     let (mut r0, mut r1) = (*v1, k);
     euclid::reduce(lane, &mut r0, &mut r1, stop, |m| along.step(lane, m)).ok()?;
@@ -253,7 +303,7 @@ pub(crate) fn compose<
     let (r_bits, y_bits, v1_bits) = (limbs::bits(&r0), limbs::bits(&y[1]), limbs::bits(v1));
     let signed = |x: &[u64; C]| limbs::bits(&negated(*x, x[C - 1] >> 63 != 0));
     let m_bits = (limbs::bits(v2) + r_bits).max(signed(&m) + y_bits) + 2;
-    let n_bits = (signed(&s) + r_bits).max(limbs::bits(&f2.c) + y_bits) + 2;
+    let n_bits = (signed(s) + r_bits).max(limbs::bits(c2) + y_bits) + 2;
     if m_bits.max(n_bits) > 64 * H - 1 + v1_bits || (r_bits + m_bits).max(y_bits + n_bits) > room + v1_bits {
         return None;
     }

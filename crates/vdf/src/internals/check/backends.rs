@@ -6,6 +6,8 @@ use lanework_cpu::{Cpu, check::Depth, check::Row};
 use crate::backend::Engine;
 use crate::discriminant::Discriminant;
 use crate::form::Form;
+use crate::form::layout::Layout;
+use crate::group::multiply;
 use crate::{prime, spec};
 
 /// The backends that the CPU can run, plainest first; the others get a row with the reason.
@@ -91,12 +93,20 @@ pub fn group_law(engine: Engine, depth: Depth) -> Row {
         };
         let group = d.on(engine);
         let mut y = x.power(0x1234_5678_9abc_def1, group);
+        let (mut pairs, mut products) = (Vec::new(), Vec::new());
         for i in 0..count {
             let z = x.compose(&y, group);
+            pairs.push((Layout::of(x.clone(), bits), Layout::of(y.clone(), bits)));
+            products.push(z.clone());
             row.case(spec::compose(&x, &y, &d).as_ref() == Ok(&z), || format!("{bits} bits, product {i}"));
             let w = z.square(group);
             row.case(spec::square(&z, &d).as_ref() == Ok(&w), || format!("{bits} bits, square {i}"));
             (x, y) = (y, w.inverse());
+        }
+        // The same products side by side.
+        row.case(multiply(&mut pairs, |_| group).is_some(), || format!("{bits} bits, a product"));
+        for (i, ((product, _), z)) in pairs.iter().zip(&products).enumerate() {
+            row.case(product.form(group).as_ref() == Some(z), || format!("{bits} bits, product {i} of many"));
         }
         let power = x.power(1021, group);
         let stepwise = (1..1021).fold(x.clone(), |product, _| product.compose(&x, group));
@@ -110,20 +120,15 @@ mod faults {
     use super::*;
     use crate::backend::candidates::{Batch, Candidates, Round};
     use crate::backend::{Form1024, Kernels, altered};
-    use crate::internals::check::{discriminants, published_proofs};
+    use crate::internals::check::{discriminants, proving, published_proofs};
 
     fn plain() -> Engine {
         Engine::portable()
     }
 
-    type Product = unsafe fn(&Form1024, &Form1024, usize) -> Option<Form1024>;
-
-    /// The plain backend with faulty kernels for candidates and for products of forms.
-    fn with(candidates: Option<Candidates>, product: Option<Product>) -> Engine {
-        let right = plain();
-        let candidates = candidates.map_or(right.candidates, |candidates| &*Box::leak(Box::new(candidates)));
-        let compose1024 = product.unwrap_or(right.compose1024);
-        altered("faulty", Kernels { candidates, compose1024, ..*right })
+    /// The plain backend with faulty kernels for candidates.
+    fn with(candidates: Candidates) -> Engine {
+        altered("faulty", Kernels { candidates: Box::leak(Box::new(candidates)), ..*plain() })
     }
 
     /// Reports about every hundredth number as a multiple of a small prime.
@@ -133,7 +138,7 @@ mod faults {
             let unlucky = batch.numbers().any(|n| n[0] >> 8 & 3 == 3);
             if unlucky { 0 } else { plain().candidates.coprime(batch, round) }
         }
-        let faulty = with(Some(Candidates { coprime, ..*plain().candidates }), None);
+        let faulty = with(Candidates { coprime, ..*plain().candidates });
         assert!(primes(faulty, Depth::Quick).failed > 10);
         assert!(discriminants(faulty).failed > 0);
     }
@@ -143,12 +148,12 @@ mod faults {
         fn lucas(_: &crate::form::num::Num) -> bool {
             true
         }
-        let faulty = with(Some(Candidates { lucas, ..*plain().candidates }), None);
+        let faulty = with(Candidates { lucas, ..*plain().candidates });
         assert!(primes(faulty, Depth::Quick).failed > 0, "strong pseudoprimes pass");
         fn strong(_: &crate::form::num::Num) -> bool {
             true
         }
-        let faulty = with(Some(Candidates { strong, ..*plain().candidates }), None);
+        let faulty = with(Candidates { strong, ..*plain().candidates });
         assert!(primes(faulty, Depth::Quick).failed > 0, "Lucas pseudoprimes pass");
     }
 
@@ -160,8 +165,19 @@ mod faults {
             product.negative ^= product.a[0] & 7 == 7;
             Some(product)
         }
-        let faulty = with(None, Some(compose1024));
+        let faulty = altered("faulty", Kernels { compose1024, ..*plain() });
         assert!(group_law(faulty, Depth::Quick).failed > 0);
         assert!(published_proofs(faulty, Depth::Quick).failed > 0);
+        // The last of several is another class.
+        fn multiply1024(pairs: &mut [(Form1024, Form1024)], stop: usize) -> u64 {
+            let done = plain().multiply1024(pairs, stop);
+            if let [_, .., (last, _)] = pairs {
+                last.negative ^= true;
+            }
+            done
+        }
+        let faulty = altered("faulty", Kernels { multiply1024, ..*plain() });
+        assert!(group_law(faulty, Depth::Quick).failed > 0);
+        assert!(proving(faulty, Depth::Quick).failed > 0);
     }
 }

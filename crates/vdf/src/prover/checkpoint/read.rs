@@ -139,7 +139,7 @@ impl Replay<'_> {
     fn position(&mut self, rest: &mut Reader<'_>, at: u64) -> Option<Result<(), CheckpointError>> {
         let (index, done, slow, count) =
             (rest.u32()? as usize, rest.u64()?, rest.u64()?, rest.u32()? as usize);
-        let size = 2 * packed::limbs(self.d().bits());
+        let size = 2 * packed::size(self.d().bits());
         let form = match self.form(&rest.words(size)?, at) {
             Ok(form) => form,
             Err(e) => return Some(Err(e)),
@@ -190,7 +190,7 @@ impl Replay<'_> {
 
     fn segment(&mut self, rest: &mut Reader<'_>, at: u64) -> Option<Result<(), CheckpointError>> {
         let index = rest.u32()? as usize;
-        let pi = match self.form(&rest.words(2 * packed::limbs(self.d().bits()))?, at) {
+        let pi = match self.form(&rest.words(2 * packed::size(self.d().bits()))?, at) {
             Ok(pi) => pi,
             Err(e) => return Some(Err(e)),
         };

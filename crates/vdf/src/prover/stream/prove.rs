@@ -1,6 +1,8 @@
 //! The proving threads.
 #![forbid(unsafe_code)]
 
+use lanework_cpu::Threads;
+
 use super::{Failure, Inner, Pending, Request, Shared, Tail};
 use crate::chain::{Chain, ChainError};
 use crate::form::Form;
@@ -151,7 +153,8 @@ fn carry_out(shared: &Shared, urgency: usize, task: Task) -> Result<(), ProverEr
 
 fn segment(shared: &Shared, urgency: usize, work: Squared) -> Result<(Segment, Form), ProverError> {
     let iterations = work.part.length;
-    let finished = work.answer_between(shared.group(), 1, &shared.meter, &|| in_between(shared, urgency))?;
+    let finished =
+        work.answer_between(shared.group(), Threads::One, &shared.meter, &|| in_between(shared, urgency))?;
     Ok((Segment { iterations, b: finished.b, pi: finished.pi }, finished.y))
 }
 
