@@ -10,6 +10,7 @@ mod build;
 mod chiavdf;
 mod ciphers;
 mod inspect;
+mod pragmas;
 mod sources;
 mod tools;
 
@@ -17,7 +18,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use lanework_peers::{CIPHER_FLAVOURS, DELAY_FLAVOURS, FLAVOURS, Flavour, Peers};
+use lanework_peers::{CIPHER_FLAVOURS, DELAY_FLAVOURS, FLAG_BUILDS, FLAVOURS, Flavour, Peers};
 
 use crate::Complaint;
 use ciphers::Outcome;
@@ -55,7 +56,7 @@ const UNAVAILABLE: u8 = 3;
 /// Builds the chosen flavours one by one, reports the result of each, and sums up in the exit code.
 pub(crate) fn run(options: &Options) -> ExitCode {
     if options.list {
-        for flavour in FLAVOURS {
+        for flavour in FLAVOURS.iter().chain(FLAG_BUILDS) {
             let release = flavour.release;
             println!(
                 "{:22} {} {} ({}), {:?} compiler, {:?}",
@@ -75,8 +76,13 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         }
         return ExitCode::from(BUILT);
     }
-    let known: Vec<_> =
-        FLAVOURS.iter().map(|flavour| flavour.name).chain(ciphers::names()).chain(chiavdf::names()).collect();
+    let known: Vec<_> = FLAVOURS
+        .iter()
+        .chain(FLAG_BUILDS)
+        .map(|flavour| flavour.name)
+        .chain(ciphers::names())
+        .chain(chiavdf::names())
+        .collect();
     if let Some(name) = options.only.iter().find(|name| !known.contains(&name.as_str())) {
         let complaint = Complaint::from(format!("no peer is called {name}"));
         complaint.help(format!("choose among {}", known.join(", "))).print();
@@ -106,7 +112,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         }
     };
     let chosen = |name: &str| options.only.is_empty() || options.only.iter().any(|only| only == name);
-    for flavour in FLAVOURS.iter().filter(|flavour| chosen(flavour.name)) {
+    for flavour in FLAVOURS.iter().chain(FLAG_BUILDS).filter(|flavour| chosen(flavour.name)) {
         let release = flavour.release;
         let source =
             || fetched.entry(release.version).or_insert_with(|| sources::fetch(&out, release)).clone();

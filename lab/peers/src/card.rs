@@ -48,10 +48,24 @@ pub struct Card {
     pub recipe: String,
     /// What the build checked in the finished library, one sentence each.
     pub checked: Vec<String>,
+    /// What the scheme's own code consists of, for a build by flags.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
     /// The library's length in bytes.
     pub library_bytes: u64,
     /// SHA-256 of the library, in lower-case hexadecimal.
     pub library_sha256: String,
+}
+
+/// What was found in the files that run: those of the scheme that liboqs calls, in all parameter sets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Code {
+    /// Instructions that name a 256- or 512-bit register.
+    pub wide: usize,
+    /// Calls that start or wake threads.
+    pub forks: usize,
+    /// SHA-256 of their instructions and of those of AES, in lower-case hexadecimal. Equal digests are equal code.
+    pub digest: String,
 }
 
 impl Card {

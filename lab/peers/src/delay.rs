@@ -1,9 +1,9 @@
 //! Wesolowski's delay function in class groups: chiavdf, as the crate offers it and as its own benchmark squares.
 //!
-//! Three files of `cargo xtask peers` belong to it, all from the sources inside the package `chiavdf` and over one build of
+//! Four files of `cargo xtask peers` belong to it, all from the sources inside the package `chiavdf` and over one build of
 //! GMP: a library with the package's three functions ([`DelayLibrary`]); a process that squares on request
-//! ([`DelayChain`]), since the chain of two threads is assembly that no shared library can hold; and chiavdf's own
-//! `vdf_bench`, unchanged ([`vdf_bench`]).
+//! ([`DelayChain`]), since the chain of two threads is assembly that no shared library can hold; chiavdf's own
+//! `vdf_bench`, unchanged ([`vdf_bench`]); and the assembly of its 52-bit limbs ([`crate::ifma`]).
 #![forbid(unsafe_code)]
 
 use std::io::{BufRead, BufReader, Write};
@@ -61,6 +61,8 @@ pub const LIBRARY: &str = "chiavdf";
 pub const CHAIN: &str = "chiavdf-chain";
 /// chiavdf's own benchmark.
 pub const BENCH: &str = "chiavdf-vdf_bench";
+/// The assembly of its 52-bit limbs alone ([`crate::ifma`]).
+pub const IFMA: &str = "chiavdf-ifma";
 
 /// Everything that is built from chiavdf, in the order in which it is listed.
 pub static DELAY_FLAVOURS: &[DelayFlavour] = &[
@@ -75,6 +77,7 @@ pub static DELAY_FLAVOURS: &[DelayFlavour] = &[
         program: true,
     },
     DelayFlavour { name: BENCH, what: "chiavdf's own benchmark, unchanged", program: true },
+    DelayFlavour { name: IFMA, what: "chiavdf's assembly for AVX-512 IFMA, as a library", program: false },
 ];
 
 impl DelayFlavour {
@@ -97,7 +100,7 @@ impl DelayFlavour {
         format!("{}.unavailable", self.name)
     }
 
-    fn unavailable(&self, dir: &Path, why: String) -> Unavailable {
+    pub(crate) fn unavailable(&self, dir: &Path, why: String) -> Unavailable {
         Unavailable {
             name: self.name.to_owned(),
             why,
@@ -106,13 +109,13 @@ impl DelayFlavour {
     }
 
     /// Its file and card, where the file is the one that the card describes and may run on this CPU.
-    fn checked(&self, dir: &Path) -> Result<(PathBuf, Card), Unavailable> {
+    pub(crate) fn checked(&self, dir: &Path) -> Result<(PathBuf, Card), Unavailable> {
         crate::card::checked(dir, self.name, &self.file(), &self.note())
             .map_err(|why| self.unavailable(dir, why))
     }
 }
 
-fn flavour(name: &str) -> &'static DelayFlavour {
+pub(crate) fn flavour(name: &str) -> &'static DelayFlavour {
     // Called with the constants above only.
     DELAY_FLAVOURS.iter().find(|f| f.name == name).unwrap_or(&DELAY_FLAVOURS[0])
 }
@@ -223,14 +226,14 @@ impl std::fmt::Display for ChainFailed {
 impl std::error::Error for ChainFailed {}
 
 /// The variables that choose chiavdf's instructions.
-const IFMA: &str = "CHIA_ENABLE_AVX512_IFMA";
+const ENABLE_IFMA: &str = "CHIA_ENABLE_AVX512_IFMA";
 const NO_AVX2: &str = "CHIA_DISABLE_AVX2";
 
 /// Makes the program use IFMA or not, whatever the environment says.
 fn with_ifma(command: &mut Command, ifma: bool) {
-    command.env_remove(IFMA).env_remove(NO_AVX2);
+    command.env_remove(ENABLE_IFMA).env_remove(NO_AVX2);
     if ifma {
-        command.env(IFMA, "1");
+        command.env(ENABLE_IFMA, "1");
     }
 }
 

@@ -113,6 +113,31 @@ pub enum Tuning {
     Dispatch,
     /// For the architecture's baseline, no special instructions anywhere: the plain C code.
     Generic,
+    /// By compiler flags that are given, with none of the build system's own for a CPU.
+    Flags(Flags),
+}
+
+/// How a build by flags is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flags {
+    /// The compiler's flags.
+    pub flags: &'static str,
+    /// Plain C files whatever the flags allow, for AES and SHAKE too. Otherwise liboqs chooses files by what the flags allow.
+    pub plain: bool,
+    /// OpenMP pragmas at the loops of products whose iterations are independent; the published sources have none.
+    pub pragmas: bool,
+}
+
+impl Flags {
+    /// Whether the compiler may use instructions of the CPU that it runs on.
+    pub fn native(&self) -> bool {
+        self.flags.contains("-march=native")
+    }
+
+    /// Whether the compiler heeds OpenMP's pragmas.
+    pub fn openmp(&self) -> bool {
+        self.flags.contains("-fopenmp")
+    }
 }
 
 /// One way of building one release.
@@ -164,4 +189,29 @@ pub static FLAVOURS: &[Flavour] = &[
     flavour("liboqs12-clang-native", &LIBOQS_12, Compiler::Clang, Tuning::Native),
     flavour("liboqs12-dist", &LIBOQS_12, Compiler::Default, Tuning::Dispatch),
     flavour("liboqs12-generic", &LIBOQS_12, Compiler::Default, Tuning::Generic),
+];
+
+const fn flag_build(name: &'static str, flags: &'static str, plain: bool, pragmas: bool) -> Flavour {
+    flavour(name, &LIBOQS_12, Compiler::Gcc, Tuning::Flags(Flags { flags, plain, pragmas }))
+}
+
+/// The flags of the report behind the study `mayo-simd-threads`.
+const AVX2: &str = "-O3 -mavx2 -march=native";
+const OPENMP: &str = "-O3 -fopenmp";
+const BOTH: &str = "-O3 -mavx2 -fopenmp -march=native";
+
+/// Builds that differ in their flags, for the study `mayo-simd-threads` alone: no other race takes them. One is `-O3 -fopenmp` as the
+/// build systems of MAYO-C and liboqs complete it, which both add `-march=native`.
+pub static FLAG_BUILDS: &[Flavour] = &[
+    flag_build("liboqs12-flags-o3", "-O3", true, false),
+    flag_build("liboqs12-flags-avx2", AVX2, false, false),
+    flag_build("liboqs12-flags-avx2-pragmas", AVX2, false, true),
+    flag_build("liboqs12-flags-avx2-plain", AVX2, true, false),
+    flag_build("liboqs12-flags-omp", OPENMP, false, false),
+    flag_build("liboqs12-flags-omp-pragmas", OPENMP, false, true),
+    flag_build("liboqs12-flags-omp-native-plain", "-O3 -fopenmp -march=native", true, false),
+    flag_build("liboqs12-flags-avx2-omp", BOTH, false, false),
+    flag_build("liboqs12-flags-avx2-omp-pragmas", BOTH, false, true),
+    flag_build("liboqs12-flags-avx2-omp-plain", BOTH, true, false),
+    flag_build("liboqs12-flags-avx2-omp-plain-pragmas", BOTH, true, true),
 ];

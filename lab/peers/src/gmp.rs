@@ -76,6 +76,12 @@ impl Gmp {
         self.0.assign(&x.0 * &y.0);
     }
 
+    /// Makes a number that is not negative its lowest `bits` bits (`mpz_fdiv_r_2exp`).
+    #[inline]
+    pub fn keep_low(&mut self, bits: u32) {
+        self.0.keep_bits_mut(bits);
+    }
+
     /// self = x 2^k (`mpz_mul_2exp`).
     pub fn set_shifted(&mut self, x: &Gmp, k: u32) {
         self.0.assign(&x.0 << k);

@@ -168,6 +168,7 @@ fn foreign_card(flavour: &CipherFlavour, project: &str, version: String, file: O
         cpu: None,
         recipe: String::new(),
         checked: Vec::new(),
+        code: None,
         library_bytes,
         library_sha256,
     }

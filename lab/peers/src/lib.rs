@@ -31,6 +31,7 @@ pub mod flavour;
 #[cfg(feature = "gmp")]
 pub mod gmp;
 pub mod gost;
+pub mod ifma;
 mod liboqs;
 pub mod machine;
 pub mod random;
@@ -46,7 +47,7 @@ pub use cipher::{
     Gost89Mode, MacContext, Sbox,
 };
 pub use delay::{ChainFailed, DELAY_FLAVOURS, DelayChain, DelayFlavour, DelayLibrary, DelayPath};
-pub use flavour::{FLAVOURS, Flavour, Release};
+pub use flavour::{FLAG_BUILDS, FLAVOURS, Flavour, Release};
 pub use gost::{CIPHER_FLAVOURS, CipherFlavour, CipherPlaces};
 pub use random::{seed_random, set_random};
 pub use signature::{ExpandedKey, PeerError, SetId, SignaturePeer, SignatureSet};
@@ -74,12 +75,17 @@ impl Peers {
         FLAVOURS.iter().map(|flavour| Self::load(dir, flavour)).collect()
     }
 
-    /// Loads the one peer called `name` from `dir`.
+    /// The same for [`FLAG_BUILDS`].
+    pub fn discover_flag_builds(dir: &Path) -> Vec<Result<Box<dyn SignaturePeer>, Unavailable>> {
+        FLAG_BUILDS.iter().map(|flavour| Self::load(dir, flavour)).collect()
+    }
+
+    /// Loads the one peer called `name` from `dir`, of either list.
     ///
     /// # Errors
     /// [`Unavailable`] when no flavour has that name, or for the reasons of [`Peers::discover`].
     pub fn find(dir: &Path, name: &str) -> Result<Box<dyn SignaturePeer>, Unavailable> {
-        match FLAVOURS.iter().find(|flavour| flavour.name == name) {
+        match FLAVOURS.iter().chain(FLAG_BUILDS).find(|flavour| flavour.name == name) {
             Some(flavour) => Self::load(dir, flavour),
             None => {
                 let known: Vec<_> = FLAVOURS.iter().map(|flavour| flavour.name).collect();

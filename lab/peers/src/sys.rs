@@ -5,6 +5,7 @@
 pub(crate) mod chiavdf;
 pub(crate) mod ed25519;
 pub(crate) mod gcrypt;
+pub(crate) mod ifma;
 pub(crate) mod liboqs;
 pub(crate) mod openssl;
 pub(crate) mod rustcrypto;

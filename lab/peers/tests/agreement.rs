@@ -4,7 +4,8 @@
 mod common;
 
 use common::{present, sign, with_stack};
-use lanework_peers::{ExpandedKey, PeerError, SetId, SignaturePeer, seed_random};
+use lanework_peers::flavour::Tuning;
+use lanework_peers::{ExpandedKey, FLAG_BUILDS, FLAVOURS, PeerError, SetId, SignaturePeer, seed_random};
 
 const MESSAGE: &[u8] = b"a message of no particular length";
 
@@ -165,24 +166,40 @@ fn expanding_is_offered_and_agrees_between_builds() {
 #[test]
 fn the_code_that_runs_is_the_flavours() {
     for peer in present("the_code_that_runs") {
-        let native_aes = if peer.name().ends_with("-generic") {
-            assert!(peer.sets().iter().all(|set| set.code == "opt"), "{}", peer.name());
-            false
-        } else {
-            #[cfg(target_arch = "x86_64")]
-            {
-                let avx2 = std::arch::is_x86_feature_detected!("avx2");
-                let code = if avx2 { "avx2" } else { "opt" };
-                assert!(peer.sets().iter().all(|set| set.code == code), "{}", peer.name());
-                std::arch::is_x86_feature_detected!("aes")
-            }
-            #[cfg(not(target_arch = "x86_64"))]
-            {
-                peer.aes() != "c"
-            }
+        let flavour = FLAVOURS.iter().chain(FLAG_BUILDS).find(|f| f.name == peer.name()).expect("known");
+        let by_hand = match flavour.tuning {
+            Tuning::Generic => false,
+            Tuning::Native | Tuning::Dispatch => true,
+            Tuning::Flags(flags) => flags.native() && !flags.plain,
         };
-        assert_eq!(peer.aes() != "c", native_aes, "{}", peer.name());
+        #[cfg(target_arch = "x86_64")]
+        let (avx2, aes) =
+            (std::arch::is_x86_feature_detected!("avx2"), std::arch::is_x86_feature_detected!("aes"));
+        #[cfg(not(target_arch = "x86_64"))]
+        let (avx2, aes) = (false, peer.aes() != "c");
+        let code = if by_hand && avx2 { "avx2" } else { "opt" };
+        assert!(peer.sets().iter().all(|set| set.code == code), "{}", peer.name());
+        assert_eq!(peer.aes() != "c", by_hand && aes, "{}", peer.name());
         assert_eq!(peer.family(), "mayo");
+    }
+}
+
+/// Which builds by flags are the same program, by the digest of their code: the flags decide it, not their number.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn flags_that_change_nothing_give_the_same_code() {
+    let digests: Vec<(String, String)> = present("flags_that_change_nothing")
+        .iter()
+        .filter_map(|peer| Some((peer.name().to_owned(), peer.card().code.clone()?.digest)))
+        .collect();
+    let of =
+        |name: &str| digests.iter().find(|(n, _)| n == &format!("liboqs12-flags-{name}")).map(|(_, d)| d);
+    // OpenMP without pragmas, and pragmas without OpenMP.
+    for (one, other) in [("omp", "o3"), ("avx2-omp", "avx2"), ("avx2-pragmas", "avx2")] {
+        assert_eq!(of(one), of(other), "{one} {other}");
+    }
+    if let (Some(threads), Some(none)) = (of("omp-pragmas"), of("omp")) {
+        assert_ne!(threads, none);
     }
 }
 

@@ -40,6 +40,7 @@ fn write_card(dir: &Path, library: &Path) {
         cpu: None,
         recipe: String::new(),
         checked: Vec::new(),
+        code: None,
         library_bytes,
         library_sha256,
     };
@@ -151,7 +152,7 @@ fn a_library_without_the_symbols_is_refused_by_symbol() {
 fn a_cut_or_exchanged_peer_is_refused() {
     let built = common::directory();
     let (ours, other) = (library(&built), built.join(FLAVOURS[4].library()));
-    if common::present("a_cut_or_exchanged_peer").len() < FLAVOURS.len() {
+    if !(ours.exists() && other.exists()) {
         return;
     }
     let dir = tempfile::tempdir().expect("a directory");

@@ -22,6 +22,7 @@ pub fn other_build(profile: &str) -> Option<PathBuf> {
 pub fn answer<T: DeserializeOwned>(program: &Program) -> Result<T, String> {
     let out = Command::new(&program.program)
         .args(&program.args)
+        .envs(program.env.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .output()
         .map_err(|e| format!("{}: {e}", crate::text::shown(&program.program)))?;
@@ -40,6 +41,9 @@ mod tests {
     fn a_program_that_fails_or_babbles_gives_no_answer() {
         let sh = |text: &str| Program::new("sh", "/bin/sh", ["-c", text]);
         assert_eq!(answer::<u32>(&sh("echo 7")), Ok(7));
+        let mut told = sh("echo $NUMBER");
+        told.env.push(("NUMBER".into(), "9".into()));
+        assert_eq!(answer::<u32>(&told), Ok(9));
         assert!(answer::<u32>(&sh("echo seven")).is_err_and(|e| e.starts_with("sh: ")));
         assert!(answer::<u32>(&sh("echo 7; echo no >&2; exit 3")).is_err_and(|e| e.ends_with("no")));
     }

@@ -4,13 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lanework_peers::card::{Card, SCHEMA, fingerprint, hex_sha256};
-use lanework_peers::flavour::{Flavour, Tuning};
+use lanework_peers::card::{Card, Code, SCHEMA, fingerprint, hex_sha256};
+use lanework_peers::flavour::{Flags, Flavour, Tuning};
 use lanework_peers::machine::this_cpu;
 use serde_json::Value;
 
-use super::inspect;
 use super::tools::{Problem, Tools, logged, version_line};
+use super::{inspect, pragmas};
 
 /// Compiled into each library once per parameter set.
 const EXPOSE: &str = include_str!("expose.c");
@@ -31,16 +31,25 @@ impl Plan {
         let compiler = tools.compiler(flavour.compiler)?;
         let compiler_version = version_line(&compiler)?;
         let options = options(flavour);
-        let cpu = (flavour.tuning == Tuning::Native).then(this_cpu);
-        let decides = [
+        let native = match flavour.tuning {
+            Tuning::Native => true,
+            Tuning::Dispatch | Tuning::Generic => false,
+            Tuning::Flags(flags) => flags.native(),
+        };
+        let cpu = native.then(this_cpu);
+        let inserted = pragmas_of(flavour).then(pragmas::recipe);
+        let compiler_path = compiler.display().to_string();
+        let (options_line, linker_line) = (options.join(" "), linker_flags(flavour, &[]));
+        let mut decides = vec![
             flavour.release.checksum,
-            &compiler.display().to_string(),
+            &compiler_path,
             &compiler_version,
-            &options.join(" "),
+            &options_line,
             cpu.as_deref().unwrap_or_default(),
             EXPOSE,
-            &linker_flags(&[]),
+            &linker_line,
         ];
+        decides.extend(inserted.as_deref());
         let recipe = hex_sha256(decides.join("\n").as_bytes());
         Ok(Self { cmake, compiler, compiler_version, options, cpu, recipe })
     }
@@ -72,13 +81,18 @@ pub(crate) fn build(
         std::fs::remove_dir_all(&directory).map_err(|e| problem(&directory, e))?;
     }
     std::fs::create_dir_all(&directory).map_err(|e| problem(&directory, e))?;
+    let copy = pragmas_of(flavour).then(|| directory.join("source"));
+    if let Some(copy) = &copy {
+        pragmas::copy_with(source, copy, flavour.release.sets.iter().map(|set| set.symbol.to_owned()))?;
+    }
+    let source = copy.as_ref().unwrap_or(source);
 
     let objects: Vec<PathBuf> =
         flavour.release.sets.iter().map(|set| directory.join(format!("expose_{}.o", set.symbol))).collect();
     let mut configure = Command::new(&plan.cmake);
     configure.arg("-S").arg(source).arg("-B").arg(&directory).args(&plan.options);
     configure.arg(format!("-DCMAKE_C_COMPILER={}", plan.compiler.display()));
-    configure.arg(format!("-DCMAKE_SHARED_LINKER_FLAGS={}", linker_flags(&objects)));
+    configure.arg(format!("-DCMAKE_SHARED_LINKER_FLAGS={}", linker_flags(flavour, &objects)));
     if tools.find("ninja").is_some() {
         configure.args(["-G", "Ninja"]);
     }
@@ -95,7 +109,27 @@ pub(crate) fn build(
 
     let built = directory.join("lib").join(format!("liboqs{}", std::env::consts::DLL_SUFFIX));
     let checked = inspect::check(tools, &built, flavour.tuning)?;
-    install(out, &built, flavour, plan, checked, &directory)
+    let code = match flavour.tuning {
+        Tuning::Flags(flags) if std::env::consts::ARCH == "x86_64" => {
+            let sets: Vec<_> = flavour.release.sets.iter().map(|set| set.symbol).collect();
+            let vector_files = directory.join("src/sig/mayo/CMakeFiles/mayo_1_avx2.dir").is_dir();
+            Some(inspect::code(tools, &directory, &sets, flags, vector_files)?)
+        }
+        _ => None,
+    };
+    install(out, &built, flavour, plan, Found { checked, code }, &directory)?;
+    copy.map_or(Ok(()), |copy| std::fs::remove_dir_all(&copy).map_err(|e| problem(&copy, e)))
+}
+
+/// Whether the flavour's sources get pragmas.
+fn pragmas_of(flavour: &Flavour) -> bool {
+    matches!(flavour.tuning, Tuning::Flags(Flags { pragmas: true, .. }))
+}
+
+/// What was found in a finished library.
+struct Found {
+    checked: Vec<String>,
+    code: Option<Code>,
 }
 
 /// The options that make the flavour; without the compiler and paths.
@@ -105,7 +139,7 @@ fn options(flavour: &Flavour) -> Vec<String> {
     let (dispatch, target) = match flavour.tuning {
         Tuning::Native => ("OFF", Some("native")),
         Tuning::Dispatch => ("ON", None),
-        Tuning::Generic => ("OFF", Some("generic")),
+        Tuning::Generic | Tuning::Flags(_) => ("OFF", Some("generic")),
     };
     let mut options = vec![
         "-DCMAKE_BUILD_TYPE=Release".to_owned(),
@@ -116,13 +150,24 @@ fn options(flavour: &Flavour) -> Vec<String> {
         format!("-DOQS_DIST_BUILD={dispatch}"),
     ];
     options.extend(target.map(|target| format!("-DOQS_OPT_TARGET={target}")));
+    if let Tuning::Flags(flags) = flavour.tuning {
+        // liboqs finds out what a program compiled with them can use, and chooses files by that.
+        options.push(format!("-DCMAKE_C_FLAGS={}", flags.flags));
+        if flags.plain {
+            options
+                .extend(["AES", "AVX2", "AVX512F"].map(|what| format!("-DOQS_USE_{what}_INSTRUCTIONS=OFF")));
+        }
+    }
     options
 }
 
 /// Binds the library's calls to its own functions, since several copies live in one process, and adds
-/// our objects.
-fn linker_flags(objects: &[PathBuf]) -> String {
+/// our objects. A library with OpenMP stays loaded: its idle threads wait in libgomp's code, which would be unmapped with it.
+fn linker_flags(flavour: &Flavour, objects: &[PathBuf]) -> String {
     let mut flags = if cfg!(target_os = "macos") { String::new() } else { "-Wl,-Bsymbolic".to_owned() };
+    if matches!(flavour.tuning, Tuning::Flags(own) if own.openmp()) {
+        flags.push_str(" -Wl,-z,nodelete");
+    }
     for object in objects {
         flags.push_str(&format!(" \"{}\"", object.display()));
     }
@@ -162,7 +207,7 @@ fn install(
     built: &Path,
     flavour: &Flavour,
     plan: Plan,
-    checked: Vec<String>,
+    found: Found,
     directory: &Path,
 ) -> Result<(), Problem> {
     let library = out.join(flavour.library());
@@ -188,7 +233,8 @@ fn install(
         target: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
         cpu: plan.cpu,
         recipe: plan.recipe,
-        checked,
+        checked: found.checked,
+        code: found.code,
         library_bytes,
         library_sha256,
     };
@@ -239,7 +285,7 @@ fn problem(path: &Path, error: std::io::Error) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lanework_peers::FLAVOURS;
+    use lanework_peers::{FLAG_BUILDS, FLAVOURS};
 
     #[test]
     fn the_card_shows_code_generation_flags_only() {
@@ -259,11 +305,22 @@ mod tests {
         assert!(of("liboqs-dist").ends_with("OQS_DIST_BUILD=ON"));
         assert!(of("liboqs-dist").contains("SIG_mayo_1;SIG_mayo_2;SIG_mayo_3;SIG_mayo_5;SIG_ml_dsa_44;"));
         assert!(of("liboqs12-dist").contains("SIG_mayo_5 "));
+        let of = |name: &str| {
+            let flavour = FLAG_BUILDS.iter().find(|flavour| flavour.name == name).expect("known");
+            options(flavour).join(" ")
+        };
+        // None of the build system's own: exactly the report's.
+        let both = of("liboqs12-flags-avx2-omp");
+        assert!(
+            both.ends_with("-DOQS_OPT_TARGET=generic -DCMAKE_C_FLAGS=-O3 -mavx2 -fopenmp -march=native"),
+            "{both}"
+        );
+        assert!(of("liboqs12-flags-avx2-omp-plain").contains("-march=native -DOQS_USE_AES_INSTRUCTIONS=OFF"));
     }
 
     #[test]
     fn paths_with_spaces_survive_the_linker_flags() {
-        let flags = linker_flags(&[PathBuf::from("/a b/x.o")]);
+        let flags = linker_flags(&FLAVOURS[0], &[PathBuf::from("/a b/x.o")]);
         assert!(flags.ends_with(" \"/a b/x.o\""), "{flags}");
     }
 }

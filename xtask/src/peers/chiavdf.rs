@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lanework_peers::card::{Card, SCHEMA, fingerprint, hex_sha256};
-use lanework_peers::delay::{BENCH, CHAIN, CHIAVDF, DELAY_FLAVOURS, DelayFlavour, GMP, LIBRARY, vdf_bench};
+use lanework_peers::delay::{
+    BENCH, CHAIN, CHIAVDF, DELAY_FLAVOURS, DelayFlavour, GMP, IFMA, LIBRARY, vdf_bench,
+};
+use lanework_peers::ifma::{Limbs, Radix52};
 use lanework_peers::machine::this_cpu;
 use lanework_peers::{DelayPath, Peers};
 
@@ -39,6 +42,11 @@ const ASSEMBLY: &[(&str, Option<&str>)] = &[
     ("avx2_asm_compiled.s", Some("avx2")),
     ("avx512_asm_compiled.s", Some("avx512")),
 ];
+
+/// How the assembly of the 52-bit limbs becomes a library.
+const IFMA_FLAGS: &[&str] = &["-shared", "-nostdlib"];
+/// What is changed in it, for the card.
+const RELOCATED: &str = "chiavdf's generated assembly with addresses relative to the instruction, as its generator writes them for macOS";
 
 /// The names of all, for `--only`.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
@@ -78,6 +86,14 @@ struct Plan {
 }
 
 impl Plan {
+    /// The recipe of one flavour.
+    fn recipe(&self, flavour: &DelayFlavour) -> String {
+        match flavour.name {
+            IFMA => hex_sha256([&self.recipe, RELOCATED, &IFMA_FLAGS.join(" ")].join("\n").as_bytes()),
+            _ => self.recipe.clone(),
+        }
+    }
+
     fn new(tools: &Tools) -> Result<Self, Problem> {
         if std::env::consts::ARCH != "x86_64" || std::env::consts::OS != "linux" {
             return Err(Problem::Missing("chiavdf's chains are built on x86-64 Linux only".to_owned()));
@@ -106,8 +122,9 @@ impl Plan {
 }
 
 fn is_built(out: &Path, flavour: &DelayFlavour, plan: &Plan) -> bool {
-    Card::read(&out.join(flavour.card()))
-        .is_ok_and(|card| card.recipe == plan.recipe && card.matches(&out.join(flavour.file())).is_ok())
+    Card::read(&out.join(flavour.card())).is_ok_and(|card| {
+        card.recipe == plan.recipe(flavour) && card.matches(&out.join(flavour.file())).is_ok()
+    })
 }
 
 /// Builds the missing parts, and tries them out. Returns a sentence on the result.
@@ -136,6 +153,7 @@ fn build(out: &Path, flavour: &DelayFlavour, plan: &Plan, again: bool) -> Result
     let built = place.directory.join(flavour.file());
     let flags = match flavour.name {
         LIBRARY => library(&place, plan, &built)?,
+        IFMA => ifma(&place, plan, &built)?,
         CHAIN => {
             let source = place.directory.join("chain.cpp");
             std::fs::write(&source, CHAIN_SOURCE).map_err(|e| problem(&source, e))?;
@@ -237,6 +255,38 @@ fn program(place: &Place, plan: &Plan, source: &Path, built: &Path) -> Result<St
     Ok(PROGRAM_FLAGS.join(" "))
 }
 
+/// The assembly of the 52-bit limbs as a library; returns the flags.
+fn ifma(place: &Place, plan: &Plan, built: &Path) -> Result<String, Problem> {
+    assembly(place, plan)?;
+    let written = place.directory.join(ASSEMBLY[2].0);
+    let text = std::fs::read_to_string(&written).map_err(|e| problem(&written, e))?;
+    let source = place.directory.join("ifma.s");
+    std::fs::write(&source, relocatable(&text)).map_err(|e| problem(&source, e))?;
+    let mut link = plain(&plan.cc);
+    link.args(IFMA_FLAGS).arg("-o").arg(built).arg(source);
+    logged(&mut link, &place.log(IFMA))?;
+    Ok(format!("{} ({RELOCATED})", IFMA_FLAGS.join(" ")))
+}
+
+/// The generator's assembly with addresses relative to the instruction. A constant's address loses a byte; that of the table of signs
+/// takes a load and an addition, the two instructions that the generator has for macOS. The linker refuses what is forgotten here.
+fn relocatable(assembly: &str) -> String {
+    let mut out = String::with_capacity(assembly.len());
+    for line in assembly.lines() {
+        // Behind `#` is the generator's comment.
+        let code = line.split('#').next().unwrap_or_default().trim_end();
+        if let Some((before, table)) = code.split_once(", [avx512_add_table+")
+            && let (Some(index), Some(register)) = (table.strip_suffix(']'), before.rsplit(' ').next())
+        {
+            out.push_str(&format!("{before}, [RIP+avx512_add_table]\nADD {register}, {index}\n"));
+        } else {
+            out.push_str(&code.replace("[_avx512_label_", "[RIP+_avx512_label_"));
+            out.push('\n');
+        }
+    }
+    out
+}
+
 /// Has the package's generator write its assembly, unless it already has.
 fn assembly(place: &Place, plan: &Plan) -> Result<(), Problem> {
     let done = place.directory.join("assembly-recipe");
@@ -292,8 +342,9 @@ fn install(
         options: plan.gmp_options.iter().map(|option| format!("GMP {option}")).collect(),
         target: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
         cpu: Some(this_cpu()),
-        recipe: plan.recipe.clone(),
+        recipe: plan.recipe(flavour),
         checked: vec![format!("the archive of GMP's package has SHA-256 {}", GMP.checksum)],
+        code: None,
         library_bytes,
         library_sha256,
     };
@@ -337,6 +388,27 @@ fn try_out(out: &Path, flavour: &DelayFlavour) -> Result<(Card, String), Problem
                 _ => Err(failed("its two chains reach different forms".to_owned())),
             }
         }
+        IFMA => {
+            let ([small, _], card) = Peers::ifma(out).map_err(|u| match u.why.contains("no AVX-512") {
+                true => Problem::Missing(u.why),
+                false => failed(u.why),
+            })?;
+            let limbs = |x: &[u64], negative| {
+                Limbs::new(x, negative).ok_or_else(|| failed("a number is too long".to_owned()))
+            };
+            let (x, y) = (limbs(&[u64::MAX; 8], true)?, limbs(&[3], false)?);
+            let (mut a, mut b, mut c, mut z) = (Radix52::ZERO, Radix52::ZERO, Radix52::ZERO, Limbs::ZERO);
+            small.to(&x, &mut a);
+            small.to(&y, &mut b);
+            small.mul(&a, &b, &mut c);
+            small.from_wide(&c, &mut z);
+            let mut expected = [u64::MAX; 9];
+            (expected[0], expected[8]) = (u64::MAX - 2, 2);
+            if z.limbs() != expected || !z.is_negative() {
+                return Err(failed(format!("its product is {z:x?}")));
+            }
+            Ok((card, "multiplies".to_owned()))
+        }
         BENCH => {
             let (mut command, card) = vdf_bench(out, false).map_err(|u| failed(u.why))?;
             let said = capture(command.args(["square", "1000"]))?;
@@ -352,6 +424,17 @@ fn try_out(out: &Path, flavour: &DelayFlavour) -> Result<(Card, String), Problem
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_become_relative_and_nothing_else_changes() {
+        let text = "avx512_Xx_6: MOV RAX, RDI                # x:1    MOV `out, [_avx512_label_0]\n\
+                    avx512_Xx_9: VPANDQ ZMM3, ZMM2, ZMMWORD PTR [_avx512_label_12] # y:2\n\
+                    avx512_Xx_7: LEA R10, [avx512_add_table+R9] # add:632\n.quad 0x3\n";
+        let expected = "avx512_Xx_6: MOV RAX, RDI\n\
+                        avx512_Xx_9: VPANDQ ZMM3, ZMM2, ZMMWORD PTR [RIP+_avx512_label_12]\n\
+                        avx512_Xx_7: LEA R10, [RIP+avx512_add_table]\nADD R10, R9\n.quad 0x3\n";
+        assert_eq!(relocatable(text), expected);
+    }
 
     #[test]
     fn gmp_is_told_of_processors_that_it_does_not_know() {

@@ -124,6 +124,7 @@ fn card(flavour: &CipherFlavour, project: &str, version: String, recipe: String)
         cpu: None,
         recipe,
         checked: Vec::new(),
+        code: None,
         library_bytes: 0,
         library_sha256: String::new(),
     }

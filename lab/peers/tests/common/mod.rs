@@ -20,7 +20,8 @@ pub(crate) fn directory() -> PathBuf {
 pub(crate) fn present(test: &str) -> Vec<Box<dyn SignaturePeer>> {
     let required = std::env::var_os("LANEWORK_REQUIRE_PEERS").is_some_and(|value| value == "1");
     let mut present = Vec::new();
-    for found in Peers::discover(&directory()) {
+    let dir = directory();
+    for found in Peers::discover(&dir).into_iter().chain(Peers::discover_flag_builds(&dir)) {
         match found {
             Ok(peer) => present.push(peer),
             Err(unavailable) if required => panic!("required: {unavailable}"),

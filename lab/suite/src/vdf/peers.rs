@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use lanework_cpu::Cpu;
-use lanework_peers::delay::{BENCH, CHAIN, LIBRARY, vdf_bench};
+use lanework_peers::delay::{BENCH, CHAIN, IFMA, LIBRARY, vdf_bench};
 use lanework_peers::{Card, DelayPath, Peers};
 use lanework_race::gate::GateRow;
 use lanework_race::machine::PeerBuild;
@@ -44,7 +44,8 @@ pub fn builds(dir: &Path) -> Vec<PeerBuild> {
     let library = Peers::delay_library(dir).ok().map(|l| build(l.card()));
     let chain = Peers::delay_chain(dir, &magnitude(), false).ok().map(|c| build(c.card()));
     let bench = vdf_bench(dir, false).ok().map(|(_, card)| build(&card));
-    library.into_iter().chain(chain).chain(bench).collect()
+    let ifma = Peers::ifma(dir).ok().map(|(_, card)| build(&card));
+    library.into_iter().chain(chain).chain(bench).chain(ifma).collect()
 }
 
 /// Each of its files, or why it is missing, for the doctor.
@@ -58,6 +59,7 @@ pub fn found(dir: &Path) -> Vec<(String, Result<String, String>)> {
             Peers::delay_chain(dir, &magnitude(), false).map(|c| line(c.card())).map_err(|u| u.to_string()),
         ),
         (BENCH.to_owned(), vdf_bench(dir, false).map(|(_, c)| line(&c)).map_err(|u| u.to_string())),
+        (IFMA.to_owned(), Peers::ifma(dir).map(|(_, c)| line(&c)).map_err(|u| u.to_string())),
     ]
 }
 
