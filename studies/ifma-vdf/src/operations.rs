@@ -1,6 +1,8 @@
 //! The study's first half: operations alone, in the form of the report's synthetic benchmark.
 #![forbid(unsafe_code)]
 
+use std::path::Path;
+
 use lanework_cpu::Cpu;
 use lanework_study::Failure;
 use serde::Serialize;
@@ -23,6 +25,9 @@ pub(super) struct Half {
     /// The report's lines beside its own figures, a table.
     #[serde(skip)]
     pub(super) report: String,
+    /// Ours beside chiavdf's and GMP's, a table.
+    #[serde(skip)]
+    pub(super) rivals: String,
     /// All other lines, a table.
     #[serde(skip)]
     pub(super) probes: String,
@@ -56,13 +61,17 @@ pub(super) struct Line {
 /// # Errors
 /// A failed check: wrong code is not timed.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn measure(cpu: &Cpu, rounds: usize) -> Result<Result<Half, String>, Failure> {
+pub(super) fn measure(
+    cpu: &Cpu,
+    peers: Option<&Path>,
+    rounds: usize,
+) -> Result<Result<Half, String>, Failure> {
     use crate::phases::{self, Phase};
     use crate::synthetic::{self, Fault};
 
     use super::races::{OFF, ON};
     use lanework_study::markdown::{strings, table};
-    let found = match synthetic::measure(cpu, rounds) {
+    let found = match synthetic::measure(cpu, peers, rounds) {
         Ok(found) => found,
         Err(Fault::Unavailable(why)) => return Ok(Err(why)),
         Err(wrong @ Fault::Wrong(_)) => return Err(Failure::refused(wrong)),
@@ -106,6 +115,7 @@ pub(super) fn measure(cpu: &Cpu, rounds: usize) -> Result<Result<Half, String>, 
         lines: found.lines.iter().map(line).collect(),
         findings: found.findings(),
         report: found.report(),
+        rivals: found.rivals(),
         probes: found.probes(),
         missing: found.missing,
     }))
@@ -116,7 +126,7 @@ pub(super) fn measure(cpu: &Cpu, rounds: usize) -> Result<Result<Half, String>, 
 /// # Errors
 /// None.
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) fn measure(_: &Cpu, _: usize) -> Result<Result<Half, String>, Failure> {
+pub(super) fn measure(_: &Cpu, _: Option<&Path>, _: usize) -> Result<Result<Half, String>, Failure> {
     Ok(Err("its instructions are x86-64's".to_owned()))
 }
 
@@ -126,13 +136,13 @@ mod tests {
 
     #[test]
     fn without_the_instructions_it_is_not_here() {
-        let half = measure(&Cpu::baseline(), 1).expect("nothing is wrong");
+        let half = measure(&Cpu::baseline(), None, 1).expect("nothing is wrong");
         assert!(half.is_err_and(|why| !why.is_empty()));
     }
 
     #[test]
     fn where_it_runs_every_part_has_something() {
-        let Ok(half) = measure(&Cpu::detect(), 1).expect("nothing is wrong") else { return };
+        let Ok(half) = measure(&Cpu::detect(), None, 1).expect("nothing is wrong") else { return };
         assert!(half.report.contains("benchmark_512_mul_avx512") && half.probes.lines().count() > 10);
         assert!(!half.findings.is_empty());
         assert!(half.account.contains("partial GCD") && half.phases.len() > 1 && half.saved.is_some());

@@ -212,7 +212,8 @@ pub(super) fn measure(
         (whole(&runs, &effort) / 60.0).ceil()
     ));
     // Before the races: nothing else runs then.
-    let synthetic = operations::measure(&session.context.cpu, effort.rounds)?;
+    let synthetic =
+        operations::measure(&session.context.cpu, session.context.peers.as_deref(), effort.rounds)?;
     let mut measured = Measured { record, runs, effort, synthetic };
     let rounds: usize = RACES.iter().map(|(baseline, _)| effort.of(baseline)).sum();
     let bar = session.progress(rounds as u64, "racing");

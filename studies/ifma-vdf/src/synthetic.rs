@@ -10,6 +10,7 @@
 
 use std::fmt::{self, Write};
 use std::hint::black_box;
+use std::path::Path;
 
 use crate::arithmetic::{Arithmetic, BACKENDS, Kernels, Number};
 use crate::probes::{PROBES, PRODUCTS, Probes};
@@ -18,11 +19,14 @@ use lanework_integer::internals::check::Numbers;
 use lanework_integer::{Int, Uint};
 #[cfg(feature = "peers")]
 use lanework_peers::gmp::Gmp;
+#[cfg(feature = "peers")]
+use lanework_peers::ifma::Ifma;
 use lanework_race::clock::{Clock, Monotonic};
 use lanework_race::histogram::Histogram;
 
 mod findings;
 mod report;
+mod rivals;
 pub(crate) use report::{Laptop, REPORT};
 
 /// Iterations of a sample.
@@ -102,13 +106,26 @@ impl Lines {
     }
 }
 
-/// An operand of full length.
+/// An operand of full length, odd: so are then the low halves of all products of such operands, and none becomes 0.
 fn operand<const N: usize>(numbers: &mut Numbers) -> Uint<N> {
     let mut x = Uint::<N>::ZERO;
     x.limbs_mut().fill_with(|| numbers.word());
     x.limbs_mut()[N - 1] |= 1 << 63;
+    x.limbs_mut()[0] |= 1;
     x
 }
+
+/// One bit less, and odd too.
+fn shorter<const N: usize>(numbers: &mut Numbers) -> Uint<N> {
+    let mut x = operand(numbers) >> 1;
+    x.limbs_mut()[0] |= 1;
+    x
+}
+
+/// Limbs at the start of a cache line, where chiavdf's are: all conversions read and write such.
+#[repr(align(64))]
+#[derive(Clone, Copy)]
+struct Aligned<const N: usize>([u64; N]);
 
 /// The report's lines for operands of N limbs and products of N2, and those of the other backends beside them.
 fn width<const V: usize, const D: usize, const N: usize, const N2: usize>(
@@ -118,8 +135,8 @@ fn width<const V: usize, const D: usize, const N: usize, const N2: usize>(
 ) {
     let bits = 64 * N;
     let mut numbers = Numbers::new(bits as u64);
-    let (x, y): (Uint<N>, Uint<N>) = (operand(&mut numbers), operand(&mut numbers) >> 1);
-    let (xl, yl) = (*x.limbs(), *y.limbs());
+    let (x, y): (Uint<N>, Uint<N>) = (operand(&mut numbers), shorter(&mut numbers));
+    let (xl, yl) = (Aligned(*x.limbs()), Aligned(*y.limbs()));
     let number = |ops: &Arithmetic<V, D>, x: Uint<N>| ops.number(&Int::new(false, x)).unwrap_or(ops.zero());
     let (a, b) = (number(ops, x), number(ops, y));
     // A sum that fits the width.
@@ -128,7 +145,7 @@ fn width<const V: usize, const D: usize, const N: usize, const N2: usize>(
 
     let mut out = ops.zero();
     lines.push(name("to_avx512"), None, move || {
-        black_box(ops.read(black_box(&xl), false, &mut out));
+        black_box(ops.read(&black_box(&xl).0, false, &mut out));
         black_box(&mut out);
     });
     let mut out = ops.zero();
@@ -136,9 +153,9 @@ fn width<const V: usize, const D: usize, const N: usize, const N2: usize>(
         black_box(ops.add(black_box(&half), black_box(&b), &mut out));
         black_box(&mut out);
     });
-    let mut limbs = [0; N];
+    let mut limbs = Aligned([0; N]);
     lines.push(name("add_to_gmp"), None, move || {
-        black_box(ops.write(black_box(&half), &mut limbs));
+        black_box(ops.write(black_box(&half), &mut limbs.0));
         black_box(&mut limbs);
     });
     let mut out = ops.wide_zero();
@@ -146,29 +163,29 @@ fn width<const V: usize, const D: usize, const N: usize, const N2: usize>(
         ops.mul(black_box(&a), black_box(&b), &mut out);
         black_box(&mut out);
     });
-    let (mut limbs, mut product) = ([0; 33], ops.wide_zero());
+    let (mut limbs, mut product) = (Aligned([0; 33]), ops.wide_zero());
     ops.mul(&a, &b, &mut product);
     lines.push(name("mul_to_gmp"), None, move || {
-        black_box(ops.write_wide(black_box(&product), &mut limbs));
+        black_box(ops.write_wide(black_box(&product), &mut limbs.0));
         black_box(&mut limbs);
     });
-    let (mut p, mut q, mut out, mut limbs) = (ops.zero(), ops.zero(), ops.wide_zero(), [0; 33]);
+    let (mut p, mut q, mut out, mut limbs) = (ops.zero(), ops.zero(), ops.wide_zero(), Aligned([0; 33]));
     lines.push(name("mul_avx512_gmp"), None, move || {
-        ops.read(black_box(&xl), false, &mut p);
-        ops.read(black_box(&yl), false, &mut q);
+        ops.read(&black_box(&xl).0, false, &mut p);
+        ops.read(&black_box(&yl).0, false, &mut q);
         ops.mul(&p, &q, &mut out);
-        black_box(ops.write_wide(&out, &mut limbs));
+        black_box(ops.write_wide(&out, &mut limbs.0));
         black_box(&mut limbs);
     });
     // The same, where each turn reads what the last one wrote.
-    let (mut p, mut q, mut out, mut limbs) = (ops.zero(), ops.zero(), ops.wide_zero(), [0; 33]);
-    limbs[..N].copy_from_slice(&xl);
+    let (mut p, mut q, mut out, mut limbs) = (ops.zero(), ops.zero(), ops.wide_zero(), Aligned([0; 33]));
+    limbs.0[..N].copy_from_slice(&xl.0);
     lines.push(name("mul_avx512_gmp, each from the last"), None, move || {
-        ops.read(&limbs[..N], false, &mut p);
-        ops.read(black_box(&yl), false, &mut q);
+        ops.read(&limbs.0[..N], false, &mut p);
+        ops.read(&black_box(&yl).0, false, &mut q);
         ops.mul(&p, &q, &mut out);
-        black_box(ops.write_wide(&out, &mut limbs));
-        limbs[0] |= 1;
+        black_box(ops.write_wide(&out, &mut limbs.0));
+        black_box(&mut limbs);
     });
     for &(other, ops) in others {
         let (a, b, half) = (number(ops, x), number(ops, y), number(ops, x >> 1));
@@ -185,7 +202,7 @@ fn width<const V: usize, const D: usize, const N: usize, const N2: usize>(
     }
     #[cfg(feature = "peers")]
     {
-        let (a, b) = (Gmp::new(&xl, false), Gmp::new(&yl, false));
+        let (a, b) = (Gmp::new(&xl.0, false), Gmp::new(&yl.0, false));
         let (c, d, mut out) = (a.clone(), b.clone(), Gmp::with_room(64 * N2));
         lines.push(name("add_gmp"), None, move || {
             out.set_sum(black_box(&c), black_box(&d));
@@ -197,7 +214,7 @@ fn width<const V: usize, const D: usize, const N: usize, const N2: usize>(
             black_box(&mut out);
         });
     }
-    forwarding::<V, D, N>(lines, ops, xl);
+    forwarding::<V, D, N>(lines, ops, xl.0);
 }
 
 /// Conversion of limbs that were written long ago, and of limbs just written one by one.
@@ -335,7 +352,7 @@ fn sums_and_ports(lines: &mut Lines, kernels: &'static Kernels, probes: &'static
 /// # Errors
 /// [`Fault::Unavailable`] without the features of the backend `avx512` or a time-stamp counter; [`Fault::Wrong`] where a
 /// check fails.
-pub(crate) fn measure(cpu: &Cpu, rounds: usize) -> Result<Synthetic, Fault> {
+pub(crate) fn measure(cpu: &Cpu, peers: Option<&Path>, rounds: usize) -> Result<Synthetic, Fault> {
     let kernels = |name: &str| -> Result<&'static Kernels, Fault> {
         let row: Option<&'static Backend<Kernels>> = BACKENDS.iter().find(|b| b.name() == name);
         Ok(row.ok_or_else(|| Fault::Unavailable(format!("no backend {name}")))?.get(cpu)?.kernels())
@@ -355,14 +372,22 @@ pub(crate) fn measure(cpu: &Cpu, rounds: usize) -> Result<Synthetic, Fault> {
             Err(why) => missing.push(why.to_string()),
         }
     }
+    let theirs = theirs(peers).unwrap_or_else(|why| {
+        missing.push(format!("chiavdf's lines: {why}"));
+        None
+    });
     if cfg!(not(feature = "peers")) {
         missing.push("GMP's lines: this build has no peers".to_owned());
     }
+    rivals::gate(avx512, probes, theirs.as_ref())?;
     let mut lines = Lines(Vec::new());
     let w512: Vec<_> = others.iter().map(|&(name, k)| (name, k.w512())).collect();
     let w1024: Vec<_> = others.iter().map(|&(name, k)| (name, k.w1024())).collect();
     width::<2, 3, 8, 16>(&mut lines, avx512.w512(), &w512);
     width::<3, 6, 16, 32>(&mut lines, avx512.w1024(), &w1024);
+    let [small, large] = theirs.map_or([None, None], |pair| pair.map(Some));
+    rivals::lines::<2, 3, 8>(&mut lines, avx512.w512(), probes, small);
+    rivals::lines::<3, 6, 16>(&mut lines, avx512.w1024(), probes, large);
     code(&mut lines, cpu, avx512, probes);
     sums_and_ports(&mut lines, avx512, probes);
 
@@ -397,6 +422,22 @@ pub(crate) fn measure(cpu: &Cpu, rounds: usize) -> Result<Synthetic, Fault> {
         code_bytes: bench.code_bytes,
     });
     Ok(Synthetic { ticks_per_cycle: chain as f64 / (64 * CHAIN) as f64, lines: lines.collect(), missing })
+}
+
+/// chiavdf's operations on 512 and 1,024 bits.
+#[cfg(feature = "peers")]
+fn theirs(peers: Option<&Path>) -> Result<Option<[Ifma; 2]>, String> {
+    let dir = peers.ok_or("peers were not asked for (--peers)")?;
+    lanework_peers::Peers::ifma(dir).map(|(pair, _)| Some(pair)).map_err(|u| u.to_string())
+}
+
+/// What stands for chiavdf's operations where none can be.
+#[cfg(not(feature = "peers"))]
+type Ifma = std::convert::Infallible;
+
+#[cfg(not(feature = "peers"))]
+fn theirs(_: Option<&Path>) -> Result<Option<[Ifma; 2]>, String> {
+    Err("this build has no peers".to_owned())
 }
 
 /// Turns of 64 additions of the chain that counts cycles.
@@ -483,11 +524,25 @@ impl Synthetic {
         out
     }
 
+    /// Ours, chiavdf's and GMP's, operation by operation.
+    #[must_use]
+    pub(crate) fn rivals(&self) -> String {
+        let cell = |c: Option<f64>| c.map_or("-".to_owned(), |c| format!("{c:.1}"));
+        let mut out =
+            String::from("| | ours | chiavdf's | chiavdf's / ours | GMP |\n|---|---:|---:|---:|---:|\n");
+        for row in rivals::rows(self) {
+            let ratio = row.ours.zip(row.theirs).map_or("-".to_owned(), |(a, b)| format!("×{:.2}", b / a));
+            let (ours, theirs, gmp) = (cell(row.ours), cell(row.theirs), cell(row.gmp));
+            let _ = writeln!(out, "| {} | {ours} | {theirs} | {ratio} | {gmp} |", row.what);
+        }
+        out
+    }
+
     /// Every other line: cycles of the core, and bytes of code where they are known.
     #[must_use]
     pub(crate) fn probes(&self) -> String {
         let mut out = String::from("| | cycles each | bytes of code |\n|---|---:|---:|\n");
-        for line in self.lines.iter().filter(|l| l.laptop.is_none()) {
+        for line in self.lines.iter().filter(|l| l.laptop.is_none() && !rivals::is_one(&l.name)) {
             let cycles = self.cycles(&line.name).map_or("-".to_owned(), |c| format!("{c:.1}"));
             let bytes = line.code_bytes.map_or("-".to_owned(), |b| b.to_string());
             let _ = writeln!(out, "| {} | {cycles} | {bytes} |", line.name);
@@ -503,7 +558,7 @@ mod tests {
     #[test]
     fn all_lines_of_the_report_are_there_and_gated() {
         let cpu = Cpu::detect();
-        let synthetic = match measure(&cpu, 2) {
+        let synthetic = match measure(&cpu, None, 2) {
             Ok(s) => s,
             Err(why) => {
                 assert!(matches!(why, Fault::Unavailable(_)), "{why}");
@@ -530,7 +585,7 @@ mod tests {
 
     #[test]
     fn without_the_features_it_says_so() {
-        let e = measure(&Cpu::baseline(), 1).expect_err("no vectors");
+        let e = measure(&Cpu::baseline(), None, 1).expect_err("no vectors");
         assert!(matches!(&e, Fault::Unavailable(why) if why.contains("avx512")), "{e}");
     }
 }

@@ -207,6 +207,26 @@ pub(crate) unsafe fn add_twos<const V: usize>(x: &Number<V>, y: &Number<V>, out:
     }
 }
 
+/// out = from & mask: the low bits of a product as the next operand, whoever's limbs they are.
+///
+/// # Safety
+/// As [`to_twos`].
+#[target_feature(enable = "avx512f")]
+pub(crate) unsafe fn mask<const V: usize>(
+    from: &[[u64; 8]; V],
+    mask: &[[u64; 8]; V],
+    out: &mut [[u64; 8]; V],
+) {
+    for ((from, mask), out) in from.iter().zip(mask).zip(out) {
+        // SAFETY: eight words each; the feature is this function's.
+        unsafe {
+            let x = _mm512_loadu_si512(from.as_ptr().cast());
+            let y = _mm512_loadu_si512(mask.as_ptr().cast());
+            _mm512_storeu_si512(out.as_mut_ptr().cast(), _mm512_and_si512(x, y));
+        }
+    }
+}
+
 /// Independent multiply-adds of 512 bits, or of 256: eight accumulators, `count` turns.
 ///
 /// # Safety
@@ -298,6 +318,13 @@ impl Probes {
     pub fn add_twos<const V: usize>(&self, x: &Number<V>, y: &Number<V>, out: &mut Number<V>) {
         // SAFETY: as above.
         unsafe { add_twos(x, y, out) }
+    }
+
+    /// out = from & mask.
+    #[inline]
+    pub fn mask<const V: usize>(&self, from: &[[u64; 8]; V], with: &[[u64; 8]; V], out: &mut [[u64; 8]; V]) {
+        // SAFETY: as above.
+        unsafe { mask(from, with, out) }
     }
 
     /// `count` times eight independent multiply-adds of 512 bits, or of 256.
