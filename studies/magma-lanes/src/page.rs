@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use super::flags;
 use super::floor::{Share, ghz, ports, shares};
+use super::gcc;
 use super::question::{Loop, Plan, gbit};
 use super::races::{Measured, SCALAR, Values};
 use super::verdict::{ALL, Answer, BUFFERS, CONSTANT, answers, why};
@@ -38,6 +39,8 @@ pub(super) struct Page {
     alone: String,
     less_one: String,
     flags: String,
+    gcc: String,
+    gcc_version: Option<String>,
     flags_missing: Vec<String>,
     speed: String,
     peers: String,
@@ -270,6 +273,7 @@ fn less_one(found: &Measured) -> String {
 fn flag_table(found: &Measured) -> String {
     let rows: Vec<Vec<String>> = found
         .flags
+        .lines
         .iter()
         .map(|l| {
             let what = flags::BUILDS.iter().find(|b| b.0 == l.build).map_or("this build", |b| b.1);
@@ -283,6 +287,28 @@ fn flag_table(found: &Measured) -> String {
     }
     let header = ["Version", "built at", "ns an operation", "whole processes against this build"];
     table(&strings(&header), &rows)
+}
+
+/// gcc's builds of the loop in C.
+fn gcc_table(found: &Measured) -> String {
+    let best = format!("gcc {}", gcc::FLAGS[0]);
+    let rows: Vec<Vec<String>> = found
+        .flags
+        .gcc
+        .iter()
+        .map(|l| {
+            let [label, baseline] = [&l.build, &best].map(|build| flags::label(&l.configuration, build));
+            let row = found.row(&flags::subject(&l.configuration), &label, &baseline);
+            // A run of the quick form that is as short as a start has no time of its own.
+            let ns = number((l.ns > 0.0).then_some(l.ns), 1);
+            vec![l.configuration.clone(), l.build.clone(), ns, verdict(row)]
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let against = format!("whole processes against {best}");
+    table(&strings(&["Version", "built by", "ns an operation", &against]), &rows)
 }
 
 /// The table of `openssl speed`, in thousands of bytes a second.
@@ -411,8 +437,11 @@ pub(super) fn page(question: &str, plan: &Plan, found: &Measured, full: bool) ->
         alone: alone(found),
         less_one: less_one(found),
         flags: flag_table(found),
+        gcc: gcc_table(found),
+        gcc_version: found.flags.gcc_version.clone(),
         flags_missing: missing
             .map(|(_, what, how)| format!("{what}: not built; `{how}` puts it where this study finds it"))
+            .chain(found.flags.missing.iter().cloned())
             .collect(),
         speed: speed(plan, found),
         peers: peers(found),
@@ -434,7 +463,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::ENTRY;
-    use crate::flags::Line;
+    use crate::flags::{Flags, Line};
     use crate::question::tests::plan;
 
     /// A synthetic row: the baseline takes 100 ns a unit.
@@ -469,7 +498,7 @@ pub(super) mod tests {
             scalar_block: Some(CIPHER),
             vector_blocks: Some([CIPHER; 8]),
         };
-        Measured { record, values, flags: Vec::new(), launches: 5, seconds: 1.0, peers: false }
+        Measured { record, values, flags: Flags::default(), launches: 5, seconds: 1.0, peers: false }
     }
 
     #[test]
@@ -482,8 +511,23 @@ pub(super) mod tests {
             row(CTR, REPORT, "portable", 0.5, "slower"),
             row(CTR, "gost-engine", "portable", 0.1, "slower"),
         ]);
-        found.flags =
-            vec![Line { configuration: REPORT.to_owned(), build: "study-o0".to_owned(), ns: 4321.0 }];
+        let line = |configuration: &str, build: &str, ns| Line {
+            configuration: configuration.to_owned(),
+            build: build.to_owned(),
+            ns,
+        };
+        found.flags.lines = vec![line(REPORT, "study-o0", 4321.0)];
+        found.flags.gcc =
+            vec![line("C-avx2", "gcc -O3 -march=native", 100.0), line("C-avx2", "gcc -O0", 1789.0)];
+        found.flags.gcc_version = Some("gcc (X) 12".to_owned());
+        found.flags.missing = vec!["kuznyechik-kernel: not given".to_owned()];
+        found.record.results.push(row(
+            "magma/lanes/flags/C-avx2",
+            "C-avx2 at gcc -O0",
+            "C-avx2 at gcc -O3 -march=native",
+            0.125,
+            "slower",
+        ));
         let page = page("Which?", &plan(), &found, false);
         let text = render(ENTRY.template, &page).expect("the template renders");
         for part in [
@@ -504,6 +548,11 @@ pub(super) mod tests {
             "**HOLDS, AND MORE**",
             "peers: not asked for",
             "cargo build --profile study-o0",
+            "compiled by gcc (X) 12",
+            "1789.0",
+            "×0.125",
+            "gcc: OPTIMISATION PAYS ×8.00",
+            "- kuznyechik-kernel: not given",
         ] {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }

@@ -1,16 +1,19 @@
 //! Running the study: the values of the report's tests, the races, the builds under other flags.
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use crate::subjects::{KEY, PLAIN, REPORT};
 use crate::variants::{REPORT_F, Schedule, VARIANTS};
 use lanework_race::clock::Monotonic;
 use lanework_race::record::{Record, ResultRow};
 use lanework_race::study::Study;
-use lanework_study::races::Effort;
+use lanework_study::races::{Effort, Race};
 use lanework_study::{CORRECT, Failure, Session, data, races};
 use lanework_suite::Context;
 
-use super::flags::{self, Line};
+use super::flags::{self, Flags};
 use super::question::Plan;
 
 /// The report's scalar code, as a variant.
@@ -20,7 +23,7 @@ pub(super) const SCALAR: &str = "table-scalar (leaks)";
 pub(super) struct Measured {
     pub(super) record: Record,
     pub(super) values: Values,
-    pub(super) flags: Vec<Line>,
+    pub(super) flags: Flags,
     pub(super) launches: u32,
     pub(super) seconds: f64,
     /// Whether peers were asked for, and whether this build could race them.
@@ -85,11 +88,22 @@ impl Measured {
     }
 }
 
+/// Leaves out what an earlier race compares already: where gost-engine is not here, two races have one baseline.
+fn once(races: &mut Vec<Race>) {
+    let mut seen = BTreeSet::new();
+    for race in races.iter_mut() {
+        let (subject, baseline) = (&race.subject, &race.baseline);
+        race.challengers.retain(|c| seen.insert((subject.clone(), baseline.clone(), c.clone())));
+    }
+    races.retain(|race| !race.challengers.is_empty());
+}
+
 /// Everything.
 pub(super) fn measure(
     session: &Session,
     study: &Study,
     plan: &Plan,
+    kuznyechik: Option<&Path>,
     full: bool,
 ) -> Result<Measured, Failure> {
     let effort = if full { &plan.full } else { &plan.quick };
@@ -100,10 +114,11 @@ pub(super) fn measure(
             .map_err(|why| Failure::input(format!("{}/study.toml: {why}", study.name)).help(CORRECT))?;
         races.extend(here);
     }
+    once(&mut races);
     let shared = Effort { seconds: effort.seconds, launches: effort.launches, core: None };
     let mut record = races::race_all(session, &study.name, &races, &shared)?;
     let clock = Monotonic::new();
-    let flags = flags::measure(session, &study.name, effort, &mut record, &clock)?;
+    let flags = flags::measure(session, &study.name, effort, kuznyechik, &mut record, &clock)?;
     record.machine.finish(&clock);
     record.gate.dedup();
     record.not_here.dedup_by(|a, b| a.variant == b.variant && a.why == b.why);
@@ -119,4 +134,53 @@ pub(super) fn measure(
         seconds: effort.seconds,
         peers: session.context.peers.is_some(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_compared_twice() {
+        let race = |subject: &str, baseline: &str, challengers: &[&str]| Race {
+            subject: subject.to_owned(),
+            baseline: baseline.to_owned(),
+            challengers: challengers.iter().map(|&c| c.to_owned()).collect(),
+        };
+        let mut races = vec![
+            race("ctr/16384", "portable", &["avx2", "avx512"]),
+            race("ctr/16384", "portable", &["avx512", "libgcrypt", "avx2"]),
+            race("ctr/64", "portable", &["avx2"]),
+            race("ctr/64", "avx2", &["portable"]),
+            race("ctr/64", "portable", &["avx2"]),
+        ];
+        once(&mut races);
+        let left: Vec<_> = races.iter().map(|r| (r.subject.as_str(), r.challengers.join(" "))).collect();
+        let expected = [
+            ("ctr/16384", "avx2 avx512"),
+            ("ctr/16384", "libgcrypt"),
+            ("ctr/64", "avx2"),
+            ("ctr/64", "portable"),
+        ];
+        assert_eq!(left, expected.map(|(subject, left)| (subject, left.to_owned())));
+    }
+
+    #[test]
+    fn the_study_races_no_pair_twice() {
+        let plan = crate::question::tests::plan();
+        let context = Context::new(lanework_cpu::Settings::default());
+        let own = || crate::subjects::subjects(&context);
+        let mut all: Vec<Race> = plan
+            .race
+            .iter()
+            .flat_map(|asked| data::races(&context, own(), asked).expect("known").0)
+            .collect();
+        let pairs = |races: &[Race]| {
+            let pairs = races.iter().flat_map(|r| r.challengers.iter().map(|c| (&r.subject, &r.baseline, c)));
+            (pairs.clone().count(), pairs.collect::<BTreeSet<_>>().len())
+        };
+        let (_, different) = pairs(&all);
+        once(&mut all);
+        assert_eq!(pairs(&all), (different, different));
+    }
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::flags;
 use super::floor::Share;
+use super::gcc;
 use super::question::{Plan, gbit};
 use super::races::{Measured, SCALAR};
 
@@ -118,7 +119,7 @@ fn measures(plan: &Plan, found: &Measured) -> Vec<Answer> {
 
 fn flags_answer(claim: &str, found: &Measured) -> Answer {
     let ns = |configuration: &str, build: &str| {
-        found.flags.iter().find(|l| l.configuration == configuration && l.build == build).map(|l| l.ns)
+        found.flags.lines.iter().find(|l| l.configuration == configuration && l.build == build).map(|l| l.ns)
     };
     let parts: Vec<String> = [SCALAR, REPORT]
         .iter()
@@ -144,7 +145,46 @@ fn flags_answer(claim: &str, found: &Measured) -> Answer {
         };
         (verdict, parts.join("; "))
     };
-    Answer { claim: claim.to_owned(), verdict, reason }
+    let Some((by_gcc, why)) = gcc_answer(found) else {
+        return Answer { claim: claim.to_owned(), verdict, reason };
+    };
+    // The report's compiler decides; ours is said after it.
+    Answer { claim: claim.to_owned(), verdict: by_gcc, reason: format!("{why}; in Rust: {reason}") }
+}
+
+/// What gcc's flags are worth on eight blocks, else on one.
+fn gcc_answer(found: &Measured) -> Option<(String, String)> {
+    let ns = |configuration: &str, flags: &str| {
+        let build = format!("gcc {flags}");
+        found.flags.gcc.iter().find(|l| l.configuration == configuration && l.build == build).map(|l| l.ns)
+    };
+    let row = |configuration: &str, flags: &str| {
+        let label = |flags: &str| flags::label(configuration, &format!("gcc {flags}"));
+        found.row(&flags::subject(configuration), &label(flags), &label(gcc::FLAGS[0]))
+    };
+    let configuration =
+        [1, 0].map(|i| gcc::LOOPS[i].1).into_iter().find(|name| row(name, "-O0").is_some())?;
+    let mut verdict = match row(configuration, "-O0")? {
+        r if r.verdict == Verdict::Slower => format!("gcc: OPTIMISATION PAYS {}", times(1.0 / r.ratio)),
+        r => format!("gcc: OPTIMISATION: {}", r.verdict),
+    };
+    if let Some(plain) = row(configuration, "-O3") {
+        verdict.push_str(&match plain.verdict {
+            Verdict::Slower => format!(", -march=native {}", times(1.0 / plain.ratio)),
+            other => format!(", -march=native: without it {other}"),
+        });
+    }
+    let parts: Vec<String> = gcc::LOOPS
+        .iter()
+        .flat_map(|(_, configuration)| {
+            gcc::FLAGS[1..].iter().filter_map(move |flags| {
+                let ratio = ns(configuration, flags)? / ns(configuration, gcc::FLAGS[0])?;
+                (ratio > 0.0 && ratio.is_finite())
+                    .then(|| format!("{configuration} takes {} at {flags}", times(ratio)))
+            })
+        })
+        .collect();
+    Some((verdict, format!("of the time at gcc {}, {}", gcc::FLAGS[0], parts.join(", "))))
 }
 
 /// Why the report's figure is what it is, as far as this run shows.
