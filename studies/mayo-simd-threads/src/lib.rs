@@ -2,6 +2,7 @@
 
 mod answers;
 pub mod backends;
+mod builds;
 mod forked;
 mod page;
 mod question;
@@ -54,7 +55,7 @@ fn findings(found: &Measured, page: &Page, profiles: &[phases::Profile]) -> serd
     let ran: Vec<_> =
         found.ran.iter().map(|(name, r)| serde_json::json!({ "configuration": name, "ran": r })).collect();
     serde_json::json!({
-        "seconds": seconds, "ran": ran, "phases": profiles, "recommendations": page.answers,
+        "seconds": seconds, "ran": ran, "builds": found.builds, "phases": profiles, "recommendations": page.answers,
     })
 }
 
@@ -62,7 +63,11 @@ fn findings(found: &Measured, page: &Page, profiles: &[phases::Profile]) -> serd
 fn workload(session: &Session, args: &Workload) -> Result<Outcome, Failure> {
     let set = workload::set(&args.subject)?;
     let configuration = workload::Configuration::parse(&args.configuration)?;
-    let report = workload::run(&configuration, &session.context.cpu, set, args.count)?;
+    let report = if builds::is_build(&configuration.backend) {
+        builds::run(&session.context, &configuration, set, args.count)?
+    } else {
+        workload::run(&configuration, &session.context.cpu, set, args.count)?
+    };
     println!("{}", serde_json::to_string(&report).map_err(Failure::input)?);
     Ok(Outcome::from_bool(report.valid == report.count))
 }

@@ -8,6 +8,7 @@ use lanework_suite::mayo::phases::{PHASES, Profile};
 use serde::Serialize;
 
 use super::answers::{Answer, Findings, set_name};
+use super::builds::tables::Tables;
 use super::question::{Evidence, Plan, SETS, improvement, mean};
 use super::races::{Measured, shown, thread_counts, unoptimised};
 
@@ -30,10 +31,19 @@ pub(super) struct Page {
     code: String,
     implied: String,
     puzzle: Vec<String>,
+    builds: Option<BuildTables>,
+    settle: Option<String>,
     phases: String,
     pub(super) answers: Vec<Answer>,
     not_here: Vec<String>,
     remarks: Vec<String>,
+}
+
+/// What the published sources show.
+#[derive(Serialize)]
+struct BuildTables {
+    code: String,
+    seconds: String,
 }
 
 /// The report's tables for one round.
@@ -240,6 +250,25 @@ impl Figures<'_> {
         self.ratios(round, &all, Self::cell)
     }
 
+    /// What it would take to settle the verdicts on threads inside an operation that this run leaves open.
+    fn settle(&self, round: &str) -> Option<String> {
+        let open: Vec<&ResultRow> = self
+            .found
+            .record
+            .results
+            .iter()
+            .filter(|r| r.subject.starts_with(&format!("mayo/{round}/")) && r.variant.contains("+inside="))
+            .filter(|r| !r.verdict.is_settled())
+            .collect();
+        let most =
+            open.iter().filter_map(|r| more_pairs(r.low, r.high, r.ratio, r.margin)).reduce(f64::max)?;
+        Some(format!(
+            "{} verdicts on threads inside an operation are not settled. An interval narrows with the square root of the \
+             number of pairs, so the widest of them needs about {most:.0} times as many.",
+            open.len()
+        ))
+    }
+
     fn scaling(&self, round: &str) -> String {
         let cores = self.found.cores;
         let all: Vec<_> = ["portable", "avx2", "avx512"]
@@ -263,6 +292,7 @@ impl Figures<'_> {
             .found
             .ran
             .iter()
+            .filter(|(name, _)| !super::builds::is_build(name))
             .map(|(name, r)| {
                 let products =
                     if r.own_products { format!("{}'s own", r.elimination) } else { "rows".to_owned() };
@@ -366,17 +396,27 @@ impl Figures<'_> {
             times(low),
             times(high)
         ));
-        lines.push(if low > 1.1 && evidence.apart <= step {
+        let built = Tables(self.found).says();
+        lines.push(if !built.is_empty() {
+            return lines.into_iter().chain(built).collect();
+        } else if low > 1.1 && evidence.apart <= step {
             "A combined binary that ran AVX2 kernels would have stood apart from the OpenMP one by that much, whatever the \
              threads cost it. The likelier cause is that the report's combined binary ran no AVX2 kernel: `-mavx2 -march=native` lets a compiler use \
-             AVX2, but MAYO's hand-written AVX2 kernels are other source files, chosen by a build option. Without the \
-             report's binaries this remains an inference."
+             AVX2, but MAYO's hand-written AVX2 kernels are other source files, chosen by a build option. With `--peers` this \
+             study builds the published sources by those flags and shows it."
                 .to_owned()
         } else {
             "That is too little to tell whether the report's combined binary ran AVX2 kernels.".to_owned()
         });
         lines
     }
+}
+
+/// How many times as many pairs would settle a ratio: its interval must fit between 1 and the ratio, or within the margin.
+fn more_pairs(low: f64, high: f64, ratio: f64, margin: f64) -> Option<f64> {
+    let half = (high / low).ln() / 2.0;
+    let room = ratio.ln().abs().max(margin);
+    (half.is_finite() && room > 0.0).then(|| (half / room).powi(2).max(1.0).round())
 }
 
 fn phases(profiles: &[Profile]) -> String {
@@ -465,6 +505,9 @@ pub(super) fn page(
         code: figures.code(),
         implied: figures.implied(&evidence),
         puzzle: figures.puzzle(main, &evidence),
+        builds: (!found.builds.is_empty())
+            .then(|| BuildTables { code: Tables(found).code(), seconds: Tables(found).seconds() }),
+        settle: figures.settle(main),
         phases: phases(profiles),
         answers: Findings::of(&record.results, main, found.cores).answers(&plan.original.recommendations),
         not_here: record.not_here.iter().map(|n| format!("{}: {}", n.variant, n.why)).collect(),
@@ -475,6 +518,16 @@ pub(super) fn page(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_open_verdict_needs_more_pairs_the_wider_its_interval() {
+        // Twice as wide as the distance from 1 needs four times the pairs; one that fits needs no more.
+        assert_eq!(more_pairs(1.0 / 1.04, 1.04, 1.02, 0.005), Some(4.0));
+        assert_eq!(more_pairs(1.01, 1.03, 1.02, 0.005), Some(1.0));
+        // A ratio of 1 is settled as the same, within the margin.
+        assert_eq!(more_pairs(1.0 / 1.015, 1.015, 1.0, 0.005), Some(9.0));
+        assert_eq!(more_pairs(0.0, 1.0, 1.0, 0.005), None);
+    }
 
     #[test]
     fn figures_are_written_as_the_report_does() {

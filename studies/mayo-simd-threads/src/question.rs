@@ -16,6 +16,8 @@ pub(super) struct Plan {
     pub(super) workload: Workload,
     pub(super) columns: Columns<String>,
     pub(super) race: Vec<Race>,
+    /// Races of the published sources, which need peers.
+    pub(super) build_race: Vec<Race>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -240,6 +242,12 @@ mod tests {
             plan.race.iter().flat_map(|r| r.variants.iter().chain([&r.baseline])).collect();
         for column in plan.columns.in_order() {
             assert!(named.contains(&column), "{column}");
+        }
+        // Builds are those that `cargo xtask peers` makes.
+        #[cfg(feature = "peers")]
+        for name in plan.build_race.iter().flat_map(|r| r.variants.iter().chain([&r.baseline])) {
+            let whole = crate::builds::whole(name.split("+omp=").next().unwrap_or(name));
+            assert!(lanework_peers::FLAG_BUILDS.iter().any(|f| f.name == whole), "{name}");
         }
         assert!(plan.workload.pairs >= lanework_race::stats::least_pairs(0.01));
         assert_eq!(COLUMNS.len(), plan.original.flags.in_order().len());

@@ -13,6 +13,7 @@ use lanework_race::record::Record;
 use lanework_study::process::{answer, other_build};
 use lanework_study::{Failure, Session};
 
+use super::builds::{self, Build};
 use super::question::{Plan, Race, SETS};
 use super::workload::{Configuration, Report};
 
@@ -30,6 +31,8 @@ pub(super) struct Measured {
     pub(super) seconds: BTreeMap<(String, String), Figure>,
     /// What each configuration reported that it ran.
     pub(super) ran: Vec<(String, Report)>,
+    /// The published sources as the report's flags build them.
+    pub(super) builds: Vec<Build>,
     pub(super) cores: usize,
     /// Runs of each configuration in a race.
     pub(super) runs: usize,
@@ -79,6 +82,17 @@ pub(super) fn variants(race: &Race, cores: usize) -> Vec<String> {
             None => vec![name.clone()],
         })
         .collect()
+}
+
+/// A race of builds with their whole names.
+fn build_race(race: &Race) -> Race {
+    let variants = race.variants.iter().map(|name| builds::whole(name)).collect();
+    Race { baseline: builds::whole(&race.baseline), variants }
+}
+
+/// The set of round 1 that builds run, and no other.
+fn runs(name: &str, set: &str) -> bool {
+    !builds::is_build(name) || set.starts_with("round1/")
 }
 
 /// What stays the same during a run.
@@ -131,7 +145,10 @@ impl<'a> Runner<'a> {
             None => (configuration, self.executable.clone()),
         };
         let mut program = Program::new(configuration, executable, self.arguments(name, set, count));
-        program.cores = Configuration::parse(name)?.busy();
+        let configuration = Configuration::parse(name)?;
+        program.cores = configuration.busy();
+        let openmp = configuration.openmp.map(|n| ("OMP_NUM_THREADS".into(), n.to_string().into()));
+        program.env.extend(openmp);
         Ok(program)
     }
 
@@ -151,8 +168,9 @@ impl<'a> Runner<'a> {
         let mut rows = Vec::new();
         let mut ran: Vec<(String, Report)> = Vec::new();
         for set in sets {
+            // Round 1's are the published answers, as the tests of `backends` check.
             let expected = self.report("portable", set).map_err(Failure::refused)?;
-            for name in configurations {
+            for name in configurations.iter().filter(|name| runs(name, set)) {
                 let report = self.report(name, set).map_err(Failure::refused)?;
                 rows.push(compare(name, set, &expected, &report));
                 if !ran.iter().any(|(n, _)| n == name) {
@@ -187,7 +205,20 @@ impl<'a> Runner<'a> {
         record.plan = Some(self.rules());
         let sets_of = |round: &str| SETS.map(|s| format!("{round}/{s}"));
         let sets: Vec<String> = rounds.iter().flat_map(|r| sets_of(r)).collect();
-        let (here, missing) = self.configurations();
+        let (mut here, mut missing) = self.configurations();
+        let (found_builds, absent): (Vec<_>, Vec<_>) =
+            builds::all(&session.context).into_iter().partition(Result::is_ok);
+        let found_builds: Vec<Build> = found_builds.into_iter().flatten().collect();
+        missing.extend(absent.into_iter().filter_map(Result::err));
+        let build_races: Vec<Race> = plan.build_race.iter().map(build_race).collect();
+        let named = build_races.iter().flat_map(|r| std::iter::once(&r.baseline).chain(&r.variants));
+        for name in named {
+            let build = name.split("+omp=").next().unwrap_or(name);
+            if found_builds.iter().any(|b| b.name == build) && !here.contains(name) {
+                here.push(name.clone());
+            }
+        }
+        record.machine.peers = found_builds.iter().map(|b| b.machine.clone()).collect();
         for (variant, why) in missing {
             record.not_here.push(NotHere { subject: self.study.to_owned(), variant, why });
         }
@@ -197,6 +228,7 @@ impl<'a> Runner<'a> {
             record,
             seconds: BTreeMap::new(),
             ran,
+            builds: found_builds,
             cores: self.cores,
             runs: 2 * plan.workload.pairs,
             counts: (usize::MAX, 0),
@@ -216,6 +248,11 @@ impl<'a> Runner<'a> {
                     self.medians(set, &here, &passed, &mut found)?;
                 }
                 bar.inc(1);
+            }
+            let shorter = plan.workload.quick_sets.iter().any(|s| set.ends_with(s.as_str()));
+            for race in build_races.iter().filter(|r| runs(&r.baseline, set) && (self.full || shorter)) {
+                bar.set_message(format!("{set} against {}", race.baseline));
+                self.race(race, false, set, &here, &passed, &mut found)?;
             }
         }
         bar.finish_and_clear();
@@ -347,8 +384,28 @@ fn compare(name: &str, set: &str, expected: &Report, got: &Report) -> GateRow {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// Nothing measured.
+    pub(crate) fn measured() -> Measured {
+        let machine = Machine::inspect(&Monotonic::new(), Vec::new());
+        Measured {
+            record: Record::new("mayo-simd-threads", "a test", machine),
+            seconds: BTreeMap::new(),
+            ran: Vec::new(),
+            builds: Vec::new(),
+            cores: 2,
+            runs: 0,
+            counts: (0, 0),
+        }
+    }
+
+    #[test]
+    fn builds_run_round_1_alone() {
+        assert!(runs("portable", "round2/mayo1") && runs("liboqs12-flags-omp", "round1/mayo1"));
+        assert!(!runs("liboqs12-flags-omp", "round2/mayo1"));
+    }
 
     fn report(sum: u64, valid: usize, backend: &str) -> Report {
         Report {

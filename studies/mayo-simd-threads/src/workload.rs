@@ -10,22 +10,32 @@ use serde::{Deserialize, Serialize};
 use super::backends::{self, Engine, Made};
 use super::sets::Set;
 
-/// A backend of either table, and how many threads share the batch.
+/// A backend of either table, and how many threads share the batch; or a build of the published sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Configuration {
     pub(super) backend: String,
     pub(super) threads: usize,
+    /// OMP_NUM_THREADS, for a build.
+    pub(super) openmp: Option<usize>,
 }
 
 impl Configuration {
-    /// From `BACKEND` or `BACKEND+threads=N`.
+    /// From `BACKEND`, `BACKEND+threads=N` or `BUILD+omp=N`.
     pub(super) fn parse(name: &str) -> Result<Configuration, Failure> {
-        let Some((backend, threads)) = name.split_once("+threads=") else {
-            return Ok(Configuration { backend: name.to_owned(), threads: 1 });
+        let wrong =
+            || Failure::input(format!("'{name}': write BACKEND+threads=N or BUILD+omp=N, N from 1 to 4096"));
+        let number = |text: &str| match text.parse() {
+            Ok(n @ 1..=4096) => Ok(n),
+            _ => Err(wrong()),
         };
-        match threads.parse() {
-            Ok(threads @ 1..=4096) => Ok(Configuration { backend: backend.to_owned(), threads }),
-            _ => Err(Failure::input(format!("'{name}': write BACKEND+threads=N, N from 1 to 4096"))),
+        if let Some((build, n)) = name.split_once("+omp=") {
+            return Ok(Configuration { backend: build.to_owned(), threads: 1, openmp: Some(number(n)?) });
+        }
+        match name.split_once("+threads=") {
+            Some((backend, n)) => {
+                Ok(Configuration { backend: backend.to_owned(), threads: number(n)?, openmp: None })
+            }
+            None => Ok(Configuration { backend: name.to_owned(), threads: 1, openmp: None }),
         }
     }
 
@@ -35,6 +45,9 @@ impl Configuration {
 
     /// Threads that work at the same time: in a batch, or inside one operation.
     pub(super) fn busy(&self) -> usize {
+        if let Some(threads) = self.openmp {
+            return threads;
+        }
         let inside = self.backend.split_once("+inside=").and_then(|(_, n)| n.parse().ok());
         self.threads * inside.unwrap_or(1)
     }
@@ -65,14 +78,14 @@ pub(super) fn set(path: &str) -> Result<Set, Failure> {
 }
 
 /// Threads of this process, as Linux counts them.
-fn threads_now() -> usize {
+pub(super) fn threads_now() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("Threads:"));
     line.and_then(|n| n.trim().parse().ok()).unwrap_or(0)
 }
 
 /// Bytes that differ from item to item and are the same in every process.
-fn filled<const N: usize>(item: usize, purpose: u64) -> [u8; N] {
+pub(super) fn filled<const N: usize>(item: usize, purpose: u64) -> [u8; N] {
     let mut state = (item as u64) << 8 | purpose;
     let mut out = [0; N];
     for chunk in out.chunks_mut(8) {
@@ -87,7 +100,7 @@ fn filled<const N: usize>(item: usize, purpose: u64) -> [u8; N] {
 }
 
 /// A running checksum of words; cheap enough not to show beside the work.
-fn fold(sum: u64, bytes: &[u8]) -> u64 {
+pub(super) fn fold(sum: u64, bytes: &[u8]) -> u64 {
     bytes.chunks(8).fold(sum, |sum, chunk| {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);
@@ -156,6 +169,9 @@ mod tests {
         {
             assert!(Configuration::parse(bad).is_err(), "{bad}");
         }
+        let c = Configuration::parse("liboqs12-flags-omp-pragmas+omp=4").unwrap();
+        assert_eq!((c.backend.as_str(), c.threads, c.busy()), ("liboqs12-flags-omp-pragmas", 1, 4));
+        assert!(Configuration::parse("liboqs12-flags-omp+omp=0").is_err());
         assert!(set("round4/mayo1").is_err() && set("round1/mayo5").is_ok());
         assert!(Configuration::parse("sse9").unwrap().engine(&Cpu::detect()).is_err());
     }
