@@ -9,7 +9,7 @@ use lanework_race::process::{self, ProcessError, Program};
 use lanework_race::record::{Record, ResultRow};
 use lanework_study::{CORRECT, Failure, Outcome, Session, Workload};
 
-use super::tally::Tally;
+use super::tally::{Kind, Tally};
 use super::{ENTRY, Processes};
 
 /// The subjects: starting and ending alone, and with work between.
@@ -28,12 +28,6 @@ pub(super) fn units(slower: f64) -> Option<u64> {
     let more = slower * UNITS as f64;
     (more >= 1.0 && (more - more.round()).abs() < 1e-9 && more < UNITS as f64)
         .then(|| UNITS + more.round() as u64)
-}
-
-/// The results of the races of processes.
-pub(super) struct Whole {
-    pub(super) equals: Tally,
-    pub(super) planted: Tally,
 }
 
 /// This command, doing `units` units.
@@ -118,7 +112,7 @@ pub(super) fn race(
     asked: &Processes,
     slower: f64,
     record: &mut Record,
-) -> Result<Whole, Failure> {
+) -> Result<Kind, Failure> {
     let planted =
         units(slower).ok_or_else(|| Failure::input("a slowdown that cannot be planted").help(CORRECT))?;
     let [nothing, again] = NOTHING.map(|name| Program::new(name, NOTHING[0], Vec::<String>::new()));
@@ -134,7 +128,7 @@ pub(super) fn race(
         races(WORK, (&pair.0, &pair.1), (asked.planted, asked.rounds), &passed, record, || bar.inc(1))?;
     bar.finish_and_clear();
     let planted = Tally::of(&rows, &long, slower, None).ok_or_else(no_races)?;
-    Ok(Whole { equals, planted })
+    Ok(Kind { name: "whole processes".to_owned(), equals, planted: vec![planted] })
 }
 
 #[cfg(test)]

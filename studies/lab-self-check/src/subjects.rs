@@ -66,16 +66,25 @@ fn jump(x: u64, mut rounds: u64) -> u64 {
     x.wrapping_mul(all_factor).wrapping_add(all_term)
 }
 
-/// All variants with the steps that each must do.
-fn variants() -> Vec<(String, u64)> {
-    let equals = EQUALS.iter().map(|name| ((*name).to_owned(), ROUNDS));
-    equals.chain(SIZES.iter().map(|&size| (slower(size), ROUNDS + ROUNDS * size / 1000))).collect()
+/// All variants, with the steps or calls that each must do where a unit of work has `unit` of them.
+pub(crate) fn variants(unit: u64) -> impl Iterator<Item = (String, u64)> {
+    let equals = EQUALS.iter().map(move |name| ((*name).to_owned(), unit));
+    equals.chain(SIZES.iter().map(move |&size| (slower(size), unit + unit * size / 1000)))
+}
+
+/// A subject of these variants, the first of which is the baseline.
+pub(crate) fn joined(path: String, gate: Gate, mut all: impl Iterator<Item = Variant>) -> Subject {
+    // There are always the two equals.
+    let first = all.next().unwrap_or_else(|| {
+        Variant::new("none", || Err(lanework_race::subject::Unavailable::because("no variant")))
+    });
+    all.fold(Subject::new(path, gate, first), Subject::with)
 }
 
 fn gate() -> Gate {
     Gate::new(|| {
         let starts = (0..64_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let rows = variants().into_iter().map(|(backend, rounds)| {
+        let rows = variants(ROUNDS).map(|(backend, rounds)| {
             let right =
                 starts.clone().filter(|&x| chain(black_box(x), rounds) == jump(x, rounds)).count() as u64;
             let failed = 64 - right;
@@ -95,7 +104,7 @@ fn gate() -> Gate {
 /// The subject.
 #[must_use]
 pub(crate) fn subject() -> Subject {
-    let mut all = variants().into_iter().map(|(name, rounds)| {
+    let all = variants(ROUNDS).map(|(name, rounds)| {
         let told = name.clone();
         Variant::new(name, move || {
             let backend = told.clone();
@@ -104,11 +113,7 @@ pub(crate) fn subject() -> Subject {
             Ok(work(body, move || Facts { backend: backend.clone(), notes: Vec::new() }))
         })
     });
-    // There are always the two equals.
-    let first = all.next().unwrap_or_else(|| {
-        Variant::new("none", || Err(lanework_race::subject::Unavailable::because("no variant")))
-    });
-    all.fold(Subject::new(PATH, gate(), first), Subject::with)
+    joined(PATH.to_owned(), gate(), all)
 }
 
 #[cfg(test)]
@@ -126,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_is_planted_is_exactly_that_much_more_work() {
-        let all = variants();
+        let all: Vec<_> = variants(ROUNDS).collect();
         assert_eq!(all.len(), 5);
         assert_eq!(all[0].1, all[1].1);
         for (size, (name, rounds)) in SIZES.iter().zip(&all[2..]) {

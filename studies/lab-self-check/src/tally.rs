@@ -6,22 +6,34 @@ use lanework_race::stats::median;
 use lanework_race::table::percent;
 use lanework_race::verdict::Verdict;
 use lanework_study::Outcome;
-use lanework_study::markdown::{NONE, strings};
+use lanework_study::markdown::{NONE, strings, table};
 use serde::Serialize;
 
-/// The most winners among `races` between equals that can be luck: more come with a probability of `luck` at most if each race has
-/// one with probability `alpha`.
-pub(super) fn allowed(races: usize, alpha: f64, luck: f64) -> usize {
-    let n = races as f64;
-    let mut term = (1.0 - alpha).powf(n);
-    let mut below = term;
-    let mut k = 0;
-    while 1.0 - below > luck && k < races {
-        term *= (n - k as f64) / (k as f64 + 1.0) * alpha / (1.0 - alpha);
-        below += term;
-        k += 1;
+/// How often chance errs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Luck {
+    /// The error rate of a race.
+    pub(super) alpha: f64,
+    /// The probability of more errors than are allowed.
+    pub(super) luck: f64,
+}
+
+impl Luck {
+    /// The most errors of `races` that can be luck: more come with a probability of `luck` at most if each race errs with
+    /// probability `alpha`.
+    pub(super) fn allowed(self, races: usize) -> usize {
+        let Luck { alpha, luck } = self;
+        let n = races as f64;
+        let mut term = (1.0 - alpha).powf(n);
+        let mut below = term;
+        let mut k = 0;
+        while 1.0 - below > luck && k < races {
+            term *= (n - k as f64) / (k as f64 + 1.0) * alpha / (1.0 - alpha);
+            below += term;
+            k += 1;
+        }
+        k
     }
-    k
 }
 
 /// The results of the races of one kind.
@@ -41,6 +53,8 @@ pub(super) struct Tally {
     /// Intervals that the truth lies in.
     covered: Option<usize>,
     ratio: f64,
+    /// The medians of the intervals' ends.
+    interval: [f64; 2],
     noise: f64,
     detectable: f64,
 }
@@ -63,6 +77,7 @@ impl Tally {
             void: count(Verdict::Void),
             covered: truth.map(|truth| rows.iter().filter(|r| r.low <= truth && truth <= r.high).count()),
             ratio: mid(|r| r.ratio)?,
+            interval: [mid(|r| r.low)?, mid(|r| r.high)?],
             noise: mid(|r| r.noise)?,
             detectable: mid(|r| r.detectable)?,
         })
@@ -72,7 +87,7 @@ impl Tally {
         self.faster + self.slower
     }
 
-    pub(super) fn cells(&self) -> Vec<String> {
+    fn cells(&self) -> Vec<String> {
         let mut cells = vec![self.variant.clone()];
         cells.extend(
             [self.races, self.faster, self.slower, self.same, self.cannot_tell, self.void]
@@ -80,13 +95,15 @@ impl Tally {
         );
         let known = |text: Option<String>| text.unwrap_or_else(|| NONE.to_owned());
         cells.push(known(self.covered.map(|n| n.to_string())));
+        let [low, high] = self.interval;
         cells.extend([known(self.truth.map(|x| format!("{x:.5}"))), format!("{:.5}", self.ratio)]);
+        cells.push(format!("{low:.5} … {high:.5}"));
         cells.extend([percent(self.noise), percent(self.detectable)]);
         cells
     }
 }
 
-pub(super) fn header() -> Vec<String> {
+fn header() -> Vec<String> {
     strings(&[
         "variant",
         "races",
@@ -98,6 +115,7 @@ pub(super) fn header() -> Vec<String> {
         "truth in interval",
         "truth",
         "median ratio",
+        "median interval",
         "noise floor",
         "seen above",
     ])
@@ -125,72 +143,96 @@ impl Held {
     }
 }
 
-/// Whether a planted slowdown was found where it must be, and a sentence.
-pub(super) fn found(kind: &str, tally: &Tally, must_find: f64) -> (Held, String) {
-    let must = (tally.planted - must_find).abs() < 1e-9;
-    let good = 2 * tally.slower > tally.races && tally.faster == 0;
-    let (held, asked) = match (must, good) {
-        (true, true) => (Held::Yes, ": it holds".to_owned()),
-        (true, false) if tally.faster == 0 && tally.detectable > must_find => (
-            Held::Untold,
-            format!(": CANNOT TELL here, where races see only effects above {}", percent(tally.detectable)),
-        ),
-        (true, false) => {
-            (Held::No, ": IT DOES NOT HOLD, more than half must find it and none may say faster".to_owned())
-        }
-        (false, _) => (Held::Yes, String::new()),
-    };
-    let line = format!(
-        "A planted slowdown of {kind} by {} was found in {} of {} races, and called faster in {}{asked}.",
-        percent(tally.planted),
-        tally.slower,
-        tally.races,
-        tally.faster
-    );
-    (held, line)
+/// Races of one kind of work: between equals, and with planted slowdowns.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Kind {
+    pub(super) name: String,
+    pub(super) equals: Tally,
+    pub(super) planted: Vec<Tally>,
 }
 
-/// The verdict on one kind of contestants: whether the tallies hold, and why in words.
-pub(super) fn verdict(
-    kind: &str,
-    equals: &Tally,
-    planted: &[Tally],
-    allowed: usize,
-    must_find: f64,
-) -> (Held, Vec<String>) {
-    let winners = equals.false_winners();
-    let honest = winners <= allowed;
-    let mut lines = vec![format!(
-        "Of {} races between equal {kind} {winners} gave a winner; {allowed} are allowed: {}.",
-        equals.races,
-        if honest { "it holds" } else { "IT DOES NOT HOLD" }
-    )];
-    let mut held = if honest { Held::Yes } else { Held::No };
-    for tally in planted {
-        let (this, line) = found(kind, tally, must_find);
-        held = held.max(this);
-        lines.push(line);
+impl Kind {
+    /// Whether this planted slowdown was found where it must be, and a sentence.
+    fn found(&self, tally: &Tally, luck: &Luck, must_find: f64) -> (Held, String) {
+        let must = tally.planted > must_find - 1e-9;
+        let allowed = luck.allowed(tally.races);
+        let outside = tally.covered.map(|covered| tally.races - covered);
+        let needed = tally.races.saturating_sub(allowed).max(1);
+        // An effect as large as what is seen is found in half of the races; one twice as large in nearly all.
+        let sees = 2.0 * tally.detectable <= tally.planted;
+        let enough = tally.slower >= needed || (!sees && 2 * tally.slower > tally.races);
+        let no = |why: String| (Held::No, format!(": IT DOES NOT HOLD, {why}"));
+        let (held, ends) = if !must {
+            (Held::Yes, String::new())
+        } else if tally.faster > 0 {
+            no("none may say faster".to_owned())
+        } else if outside.is_some_and(|outside| outside > allowed) {
+            no(format!("at most {allowed} may miss its size"))
+        } else if enough {
+            (Held::Yes, ": it holds".to_owned())
+        } else if sees {
+            no(format!("at least {needed} must find it"))
+        } else {
+            let seen = percent(tally.detectable);
+            (Held::Untold, format!(": CANNOT TELL here, where races see only effects above {seen}"))
+        };
+        let missed = outside.map_or(String::new(), |n| format!(", and its size lay outside {n} intervals"));
+        let line = format!(
+            "A slowdown of {} by {} was found in {} of {} races and called faster in {}{missed}{ends}.",
+            self.name,
+            percent(tally.planted),
+            tally.slower,
+            tally.races,
+            tally.faster
+        );
+        (held, line)
     }
-    (held, lines)
+
+    /// Whether the laboratory passes on this kind of work, and why in words.
+    pub(super) fn verdict(&self, luck: &Luck, must_find: f64) -> (Held, Vec<String>) {
+        let winners = self.equals.false_winners();
+        let allowed = luck.allowed(self.equals.races);
+        let honest = winners <= allowed;
+        let mut lines = vec![format!(
+            "Of {} races between equals of {} {winners} gave a winner; {allowed} are allowed: {}.",
+            self.equals.races,
+            self.name,
+            if honest { "it holds" } else { "IT DOES NOT HOLD" }
+        )];
+        let mut held = if honest { Held::Yes } else { Held::No };
+        for tally in &self.planted {
+            let (this, line) = self.found(tally, luck, must_find);
+            held = held.max(this);
+            lines.push(line);
+        }
+        (held, lines)
+    }
+
+    /// The table of its races.
+    pub(super) fn table(&self) -> String {
+        let rows: Vec<_> = std::iter::once(&self.equals).chain(&self.planted).map(Tally::cells).collect();
+        table(&header(), &rows)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const LUCK: Luck = Luck { alpha: 0.01, luck: 0.005 };
+
     #[test]
     fn luck_is_counted_as_the_binomial_has_it() {
-        assert_eq!(allowed(200, 0.01, 0.005), 6);
-        assert_eq!(allowed(100, 0.01, 0.005), 4);
-        assert_eq!(allowed(1, 0.01, 0.005), 1);
+        assert_eq!([1, 5, 100, 200].map(|races| LUCK.allowed(races)), [1, 1, 4, 6]);
     }
 
     fn tally(variant: &str, planted: f64, races: usize, faster: usize, slower: usize) -> Tally {
         let same = races - faster - slower;
+        let truth = 1.0 / (1.0 + planted);
         Tally {
             variant: variant.into(),
             planted,
-            truth: Some(1.0 / (1.0 + planted)),
+            truth: Some(truth),
             races,
             faster,
             slower,
@@ -198,36 +240,40 @@ mod tests {
             cannot_tell: 0,
             void: 0,
             covered: Some(races),
-            ratio: 1.0 / (1.0 + planted),
+            ratio: truth,
+            interval: [truth - 0.001, truth + 0.001],
             noise: 0.001,
             detectable: 0.001,
         }
     }
 
+    fn verdict(equals: (usize, usize), planted: Tally) -> (Held, Vec<String>) {
+        let equals = tally("twin", 0.0, 200, equals.0, equals.1);
+        Kind { name: "the work".into(), equals, planted: vec![planted] }.verdict(&LUCK, 0.003)
+    }
+
     #[test]
     fn a_laboratory_that_cries_wolf_or_sleeps_does_not_hold() {
-        let held = |equals: (usize, usize), found: (usize, usize)| {
-            verdict(
-                "work",
-                &tally("twin", 0.0, 200, equals.0, equals.1),
-                &[tally("slower", 0.003, 10, found.0, found.1)],
-                6,
-                0.003,
-            )
-            .0
-        };
-        assert_eq!(held((3, 3), (0, 6)), Held::Yes);
-        assert_eq!(held((3, 4), (0, 6)), Held::No);
-        assert_eq!(held((0, 0), (0, 5)), Held::No);
+        let slower = |faster, slower| tally("slower", 0.003, 10, faster, slower);
+        let held = |equals, found: (usize, usize)| verdict(equals, slower(found.0, found.1)).0;
+        assert_eq!(held((3, 3), (0, 9)), Held::Yes);
+        assert_eq!(held((3, 4), (0, 9)), Held::No);
+        assert_eq!(held((0, 0), (0, 8)), Held::No);
         assert_eq!(held((0, 0), (1, 9)), Held::No);
-        // Smaller ones may be missed.
-        let (small, lines) =
-            verdict("work", &tally("twin", 0.0, 200, 0, 0), &[tally("slower", 0.001, 10, 0, 0)], 6, 0.003);
+        // Larger ones must be found too, and smaller ones may be missed.
+        assert_eq!(verdict((0, 0), tally("slower", 0.01, 10, 0, 8)).0, Held::No);
+        let (small, lines) = verdict((0, 0), tally("slower", 0.001, 10, 0, 0));
         assert!(small == Held::Yes && lines[1].contains("0 of 10"), "{lines:?}");
+        // A slowdown that is found at another size is not the one that was planted.
+        let elsewhere = |covered| Tally { covered: Some(covered), ..slower(0, 10) };
+        assert_eq!(verdict((0, 0), elsewhere(9)).0, Held::Yes);
+        assert_eq!(verdict((0, 0), elsewhere(8)).0, Held::No);
+        assert_eq!(verdict((0, 0), Tally { covered: None, ..slower(0, 10) }).0, Held::Yes);
         // Where nothing so small can be seen, a miss says nothing; a slowdown that is called faster does.
-        let noisy = |faster, slower| Tally { detectable: 0.02, ..tally("slower", 0.003, 10, faster, slower) };
-        assert_eq!(found("work", &noisy(0, 0), 0.003).0, Held::Untold);
-        assert_eq!(found("work", &noisy(1, 0), 0.003).0, Held::No);
+        let noisy = |faster, slow| Tally { detectable: 0.02, ..slower(faster, slow) };
+        assert_eq!(verdict((0, 0), noisy(0, 5)).0, Held::Untold);
+        assert_eq!(verdict((0, 0), noisy(0, 6)).0, Held::Yes);
+        assert_eq!(verdict((0, 0), noisy(1, 0)).0, Held::No);
         assert_eq!(Held::Untold.max(Held::No).outcome(), Outcome::No);
         assert_eq!((Held::Yes.outcome(), Held::Untold.outcome()), (Outcome::Yes, Outcome::Unavailable));
     }
