@@ -98,6 +98,30 @@ impl Toolchain {
         run(Command::new(self.tool("cuobjdump")).arg("-elf").arg(code)).map_err(Problem::Failed)
     }
 
+    /// The intermediate code of a fat binary, in a file of this folder.
+    pub(super) fn text(&self, code: &Path, folder: &Path) -> Result<PathBuf, Problem> {
+        let trouble = |e: std::io::Error| Problem::Failed(format!("{}: {e}", folder.display()));
+        let code = std::path::absolute(code).map_err(trouble)?;
+        let mut dump = Command::new(self.tool("cuobjdump"));
+        run(dump.current_dir(folder).args(["-xptx", "all"]).arg(&code)).map_err(Problem::Failed)?;
+        let files: Vec<_> =
+            fs::read_dir(folder).map_err(trouble)?.collect::<Result<_, _>>().map_err(trouble)?;
+        match &files[..] {
+            [file] => Ok(file.path()),
+            _ => Err(Problem::Failed(format!("{} has {} texts, not one", code.display(), files.len()))),
+        }
+    }
+
+    /// The machine code of a text for an architecture, with its encoding and the line of the text that each instruction comes from.
+    pub(super) fn lines(&self, text: &Path, architecture: &str) -> Result<String, Problem> {
+        let cubin = text.with_extension(architecture);
+        let mut assemble = Command::new(self.tool("ptxas"));
+        assemble.arg("-lineinfo").arg(format!("-arch={architecture}")).arg(text).arg("-o").arg(&cubin);
+        run(&mut assemble).map_err(Problem::Failed)?;
+        run(Command::new(self.tool("nvdisasm")).args(["-gp", "-hex", "-c"]).arg(&cubin))
+            .map_err(Problem::Failed)
+    }
+
     /// Registers and memory of each kernel, as text.
     pub(super) fn resources(&self, code: &Path) -> Result<String, Problem> {
         run(Command::new(self.tool("cuobjdump")).arg("-res-usage").arg(code)).map_err(Problem::Failed)

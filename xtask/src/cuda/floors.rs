@@ -6,7 +6,7 @@
 
 mod declared;
 mod loops;
-mod matched;
+mod origins;
 #[cfg(test)]
 mod tests;
 
@@ -19,7 +19,7 @@ use super::manifest::{matches, sha256};
 use super::sass::{Function, Instruction, parse};
 use declared::{Asked, Declared, Kernel, Names, Traffic, Trips, parameters};
 use loops::{blocks, loops};
-use matched::{Trip, matched};
+use origins::{Origins, Trip, access};
 
 /// What executes an instruction. `Other` takes a slot of a scheduler and is held against no pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +152,8 @@ struct Counted {
     guarded: Vec<(BTreeSet<String>, Counts)>,
     /// Instructions by name.
     names: BTreeMap<String, f64>,
+    /// The places of its accesses to memories.
+    accesses: Vec<u64>,
 }
 
 /// A kernel's loops in the order of their places, and last the code outside of all.
@@ -166,6 +168,7 @@ fn count(function: &Function) -> Result<Vec<Counted>, String> {
             let mut sum = Counts::default();
             code.iter().for_each(|n| add(&mut sum, &each[*n], 1.0));
             let names = code.iter().map(|n| function.code[*n].root.clone());
+            sums.accesses.extend(code.iter().map(|n| &function.code[*n]).filter(|i| access(i)).map(|i| i.at));
             names.clone().for_each(|name| *sums.names.entry(name).or_default() += 1.0);
             add(&mut sums.most, &sum, 1.0);
             if always {
@@ -273,8 +276,14 @@ pub(super) fn renew(toolchain: &Toolchain, folder: &Path, check: bool) -> Result
         return Ok(0);
     }
     let declared = declared(folder)?;
-    let listing = toolchain.listing(&folder.join(&declared.code)).map_err(|e| e.to_string())?;
-    let due = table(folder, &declared, &parse(&listing)?)?;
+    let code = folder.join(&declared.code);
+    let listing = toolchain.listing(&code).map_err(|e| e.to_string())?;
+    let functions = parse(&listing)?;
+    let origins = match declared.traffic {
+        Some(_) => Origins::of(toolchain, &code, &listing, &functions)?,
+        None => Origins::default(),
+    };
+    let due = table(folder, &declared, &functions, &origins)?;
     let path = folder.join(TABLE);
     if fs::read_to_string(&path).is_ok_and(|found| found == due) {
         println!("{}: as counted", path.display());
@@ -298,7 +307,12 @@ fn family(name: &str) -> (&str, usize) {
 /// Operations as counted: by kernel, architecture and set.
 type Operations<'a> = BTreeMap<(&'a str, usize, usize), [Counts; 2]>;
 
-fn table(folder: &Path, declared: &Declared, functions: &[Function]) -> Result<String, String> {
+fn table(
+    folder: &Path,
+    declared: &Declared,
+    functions: &[Function],
+    origins: &Origins,
+) -> Result<String, String> {
     let parameters = parameters(&text(&folder.join(&declared.header))?);
     if parameters.len() != declared.sets.len() {
         return Err(format!(
@@ -319,6 +333,7 @@ fn table(folder: &Path, declared: &Declared, functions: &[Function]) -> Result<S
     functions.sort_by_key(|f| (&f.architecture, family(&f.name)));
     let mut missing: BTreeSet<&str> = declared.undeclared.keys().map(String::as_str).collect();
     missing.extend(declared.kernel.iter().map(|kernel| kernel.name.as_str()));
+    let mut unexplained: BTreeSet<&str> = declared.unseen.keys().map(String::as_str).collect();
     for function in functions {
         let wrong = |why: String| format!("{} ({}): {why}", function.name, function.architecture);
         let architecture = ARCHITECTURES.iter().position(|name| *name == function.architecture);
@@ -326,7 +341,18 @@ fn table(folder: &Path, declared: &Declared, functions: &[Function]) -> Result<S
         let (family, set) = family(&function.name);
         let loops = count(function).map_err(wrong)?;
         let asked = traffic.set.get(&set.to_string()).and_then(|of| of.get(family));
-        let trips = asked.map_or(vec![Trip::Unknown; loops.len()], |asked| matched(&asked.loops, &loops));
+        let trips = origins.asked(function, asked, &loops).map_err(wrong)?;
+        let unseen = |n: usize| declared.traffic.is_some() && long(&loops, n) && trips[n].unseen > 0.0;
+        if let Some(n) = (0..loops.len()).find(|n| unseen(*n)) {
+            let why = declared.unseen.keys().find(|pattern| matches(pattern, &function.name));
+            let why = why.ok_or_else(|| {
+                wrong(format!(
+                    "loop {} has accesses that were never executed: {DECLARED} does not say why",
+                    n + 1
+                ))
+            })?;
+            unexplained.remove(why.as_str());
+        }
         for row in listed(family, &loops, &trips, architecture) {
             match rows[architecture].iter_mut().find(|(name, rest, _)| (name, rest) == (&row.0, &row.1)) {
                 Some((_, _, sets)) => sets.push(set),
@@ -352,6 +378,11 @@ fn table(folder: &Path, declared: &Declared, functions: &[Function]) -> Result<S
     if let Some(name) = missing.first() {
         return Err(format!("{DECLARED} names {name}, which {} does not have", declared.code));
     }
+    if let Some(name) = unexplained.first() {
+        return Err(format!(
+            "{DECLARED} says why accesses of {name} were never executed, but all of them were"
+        ));
+    }
     render(folder, declared, &traffic, &operations, &rows)
 }
 
@@ -360,18 +391,19 @@ fn range([least, most]: [f64; 2]) -> String {
     if least == most { format!("{most}") } else { format!("{least}–{most}") }
 }
 
+/// Whether this is a loop that is listed, and not the code outside of all.
+fn long(loops: &[Counted], n: usize) -> bool {
+    n + 1 < loops.len() && loops[n].most[0] >= LISTED
+}
+
 /// The rows of a kernel's longer loops: which one, and the rest of the line.
 fn listed(family: &str, loops: &[Counted], trips: &[Trip], architecture: usize) -> Vec<(String, String)> {
-    let straight = loops.len() - 1;
-    let long = loops.iter().enumerate().filter(|(n, one)| *n != straight && one.most[0] >= LISTED);
+    let long = loops.iter().enumerate().filter(|(n, _)| long(loops, *n));
     long.map(|(n, one)| {
         let trip = trips[n];
         let mut longest = one.most;
-        longest[LSU] += trip.longer(one);
-        let shown = |of: fn([f64; 2]) -> f64| {
-            trip.asked().map_or("-".to_owned(), |asked| format!("{:.0}", of(asked)))
-        };
-        let memories = format!("{}|{}", shown(|[wavefronts, _]| wavefronts), shown(|[_, sectors]| sectors));
+        longest[LSU] += trip.longer();
+        let memories = format!("{:.0}|{:.0}|{}", trip.wavefronts, trip.sectors, trip.unseen);
         let inside = one.inside.map_or(String::new(), |outer| format!(" in {}", outer + 1));
         let pipes: String = one.most[1..].iter().map(|count| format!("{count}|")).collect();
         let other = one.most[0] - one.most[1..].iter().sum::<f64>();
@@ -407,9 +439,9 @@ the multiprocessor. No card can be faster than the least, as far as the rates ho
 
 **Memories.** An operation's wavefronts of shared memory and sectors of device memory are counted where the PTX which ships is executed. LSU takes
 a clock for each access, and one for each further wavefront or four sectors. A loop's are those of its accesses, each executed once, by the
-mean of all executions. They are counted in loops of the text. They belong to the loops of the machine code if all of a kernel match in one way
-alone: in their order and nesting, each with the same accesses, or a multiple of all of them. Otherwise a loop has them only if it is the one loop,
-there as in the text, with these three or more accesses at this depth. Else the table has a dash, and an access counts as one instruction.
+mean of all executions. Each access of the machine code is known by the instruction of the PTX that it comes from. The assembler names it, in a
+translation with line numbers, which is compared with the machine code that ships: all instructions are the same. `unseen` are accesses that were
+never executed there, for the reasons below the tables. They count as one instruction each, and the other columns leave them out.
 
 **Not counted** are caches, bandwidth, latency, barriers and launches.
 
@@ -585,17 +617,22 @@ fn render(
         out += &format!("- `{pattern}`: {why}\n");
     }
     let heads: String = RATES[1..].iter().map(|rate| format!(" {} |", rate.name)).collect();
+    let mut unseen = String::new();
+    if !declared.unseen.is_empty() {
+        unseen += "\n## Unseen accesses\n\nLoops with accesses that were never executed where they are counted:\n\n";
+        declared.unseen.iter().for_each(|(pattern, why)| unseen += &format!("- `{pattern}`: {why}\n"));
+    }
     for (n, name) in ARCHITECTURES.iter().enumerate() {
         out += &format!(
             "\n## Loops on {name}\n\n\
              One trip of one warp. A loop has the number of its place in the code; sets are numbered from 0. Pipes, clocks and limit are those of\n\
              the most. Loops of fewer than {LISTED} instructions are left out.\n\n\
-             | loop | sets | issued |{heads} other | wavefronts | sectors | clocks | limit |\n|---|---|---:|{}---:|---:|---:|---:|---|\n",
+             | loop | sets | issued |{heads} other | wavefronts | sectors | unseen | clocks | limit |\n|---|---|---:|{}---:|---:|---:|---:|---:|---|\n",
             "---:|".repeat(RATES.len() - 1)
         );
         for (name, rest, sets) in &rows[n] {
             out += &format!("|{name}|{}|{rest}\n", sets.iter().map(ToString::to_string).collect::<String>());
         }
     }
-    Ok(out)
+    Ok(out + &unseen)
 }

@@ -81,20 +81,19 @@ pub struct Launched {
     pub collectives: u64,
     /// What it asked of memories, if that is counted ([`Control::count`]).
     pub traffic: Traffic,
-    /// The loops of the text with accesses, by the places of their first instructions, if traffic is counted.
-    pub loops: Vec<Accesses>,
+    /// Its instructions that access memories, in the order of the text, if traffic is counted.
+    pub accesses: Vec<Accesses>,
 }
 
-/// The accesses of a loop that are in no loop inside it, where PTX is executed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The accesses of one instruction, where PTX is executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accesses {
-    /// How many loops are around it.
-    pub depth: u32,
-    /// Instructions of shared memory that load, store, and are atomic, and of device memory that load and store.
-    pub instructions: [u32; 5],
-    /// Wavefronts and sectors if each of them is executed once, in hundredths, by the mean of its executions. `None` if one was never
-    /// executed.
-    pub hundredths: Option<[u64; 2]>,
+    /// The instruction of machine code that does the same: `LDS`, `STS` or `ATOMS` in shared memory, `LDG` or `STG` in device memory.
+    pub name: &'static str,
+    /// How many warps executed it, each as often as it did.
+    pub times: u64,
+    /// What all of them asked for.
+    pub traffic: Traffic,
 }
 
 /// Accesses of warps to memories, counted where PTX is executed. An access is one instruction of one warp.
@@ -132,7 +131,7 @@ pub(super) struct Ran {
     pub(super) left: u64,
     pub(super) collectives: u64,
     pub(super) traffic: Traffic,
-    pub(super) loops: Vec<Accesses>,
+    pub(super) accesses: Vec<Accesses>,
 }
 
 /// Device memory that was freed.
@@ -208,7 +207,7 @@ impl Control {
         self.ask(|common| common.plan.lines.push((kernel.to_owned(), lines.to_owned())));
     }
 
-    /// From now on, launches of executed PTX say what they asked of memories ([`Launched::traffic`], [`Launched::loops`]).
+    /// From now on, launches of executed PTX say what they asked of memories ([`Launched::traffic`], [`Launched::accesses`]).
     pub fn count(&self) {
         self.ask(|common| common.counting = true);
     }

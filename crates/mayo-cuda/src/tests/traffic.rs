@@ -18,9 +18,9 @@ const TABLE: &str = "traffic.toml";
 
 const HEADER: &str = "\
 # What four operations ask of memories: accesses of warps to shared memory and their wavefronts, accesses to device memory and their sectors;
-# `least` if no bank had a conflict, and if bytes lay side by side. What a block does once for all its operations is left out. A loop of the
-# text that has accesses: the loops around it; instructions LDS, STS, ATOMS, LDG and STG; wavefronts and sectors of one execution of each,
-# by the mean, where none was left out. Counted in the PTX which ships; this writes the file, and without LANEWORK_BLESS compares it:
+# `least` if no bank had a conflict, and if bytes lay side by side. What a block does once for all its operations is left out. `accesses` are
+# the instructions of the text in its order, in runs: how many, the name in machine code, and the wavefronts or sectors of one execution, by
+# the mean; - if none was executed. Counted in the PTX which ships; this writes the file, and without LANEWORK_BLESS compares it:
 # LANEWORK_BLESS=1 LANEWORK_PTX=all cargo test --release -p lanework-mayo-cuda --features emulated,ptx --lib traffic
 ";
 
@@ -66,13 +66,25 @@ fn launches(
 const WAYS: [(Expand, Multiply); 3] =
     [(Expand::Alone, Multiply::Masks), (Expand::Alone, Multiply::Bits), (Expand::Fused, Multiply::Masks)];
 
-/// A loop in the table.
-fn row(one: &Accesses) -> String {
-    let numbers = one.instructions.map(|count| count.to_string()).join(", ");
-    let hundredths = one.hundredths.map_or(String::new(), |[wavefronts, sectors]| {
-        format!(", {}, {}", wavefronts as f64 / 100.0, sectors as f64 / 100.0)
+/// Instructions in the table: runs of the same name that ask for the same, each of them executed once.
+fn rows(all: &[Accesses]) -> String {
+    let each = all.iter().map(|one| {
+        let of = if one.name.ends_with('G') { one.traffic.sectors } else { one.traffic.wavefronts };
+        // In hundredths, by the mean.
+        (one.name, (one.times > 0).then(|| (100 * of + one.times / 2) / one.times))
     });
-    format!("[{}, {numbers}{hundredths}]", one.depth)
+    let mut runs: Vec<((&str, Option<u64>), usize)> = Vec::new();
+    for one in each {
+        match runs.last_mut() {
+            Some((same, count)) if *same == one => *count += 1,
+            _ => runs.push((one, 1)),
+        }
+    }
+    let run = |((name, mean), count): ((&str, Option<u64>), usize)| {
+        let mean = mean.map_or("-".to_owned(), |mean| (mean as f64 / 100.0).to_string());
+        format!("\"{count} {name} {mean}\"")
+    };
+    runs.into_iter().map(run).collect::<Vec<_>>().join(", ")
 }
 
 /// Lines of the table for a set, by kernel.
@@ -96,14 +108,14 @@ fn counted(
             let more = |of: fn(&Traffic) -> u64| of(&twice[&name].traffic) - of(&few.traffic);
             assert!(more(|t| t.global) > 0, "{name}");
             let line = format!(
-                "{kernel} = {{ shared = {}, wavefronts = {}, least_wavefronts = {}, global = {}, sectors = {}, least_sectors = {}, loops = [{}] }}\n",
+                "{kernel} = {{ shared = {}, wavefronts = {}, least_wavefronts = {}, global = {}, sectors = {}, least_sectors = {}, accesses = [{}] }}\n",
                 more(|t| t.shared),
                 more(|t| t.wavefronts),
                 more(|t| t.least_wavefronts),
                 more(|t| t.global),
                 more(|t| t.sectors),
                 more(|t| t.least_sectors),
-                twice[&name].loops.iter().map(row).collect::<Vec<_>>().join(", ")
+                rows(&twice[&name].accesses)
             );
             lines.entry(kernel.to_owned()).or_insert(line);
         }

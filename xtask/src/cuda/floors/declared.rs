@@ -18,6 +18,9 @@ pub(super) struct Declared {
     pub(super) card: Card,
     /// Kernels whose trips do not follow from the parameters, and why.
     pub(super) undeclared: BTreeMap<String, String>,
+    /// Kernels with loops in which an access was never executed where they were counted, and why.
+    #[serde(default)]
+    pub(super) unseen: BTreeMap<String, String>,
     /// Names for the formulas of all kernels.
     #[serde(default)]
     pub(super) with: BTreeMap<String, Formula>,
@@ -46,16 +49,34 @@ pub(super) struct Asked {
     pub(super) global: f64,
     pub(super) sectors: f64,
     pub(super) least_sectors: f64,
-    /// The loops of the text that have accesses: how many are around each, its instructions by [`ACCESSES`], and if all of them
-    /// were executed, the wavefronts and the sectors of one execution of each.
+    /// Runs of its instructions that access memories, in the order of the text: how many, their name, and the wavefronts or sectors
+    /// of an execution, or `-` if none was executed.
     #[serde(default)]
-    pub(super) loops: Vec<Vec<f64>>,
+    pub(super) accesses: Vec<String>,
 }
 
 /// Instructions that access memories.
 pub(super) const ACCESSES: [&str; 5] = ["LDS", "STS", "ATOMS", "LDG", "STG"];
 
 impl Asked {
+    /// The name of each of `accesses`, and what an execution asks for.
+    pub(super) fn each(&self) -> Result<Vec<(String, Option<f64>)>, String> {
+        let mut all = Vec::new();
+        for run in &self.accesses {
+            let parts: Vec<&str> = run.split(' ').collect();
+            let read = match parts[..] {
+                [count, name, "-"] => count.parse().ok().map(|count| (count, name, None)),
+                [count, name, mean] => {
+                    count.parse().ok().zip(mean.parse().ok()).map(|(c, m)| (c, name, Some(m)))
+                }
+                _ => None,
+            };
+            let (count, name, mean) = read.ok_or_else(|| format!("'{run}': not a run of accesses"))?;
+            all.extend(std::iter::repeat_n((name.to_owned(), mean), count));
+        }
+        Ok(all)
+    }
+
     /// Clocks beyond one for each access, in sum: a wavefront takes one, and so do four sectors.
     pub(super) fn longer(&self) -> f64 {
         (self.wavefronts - self.shared) + (self.sectors / 4.0 - self.global).max(0.0)

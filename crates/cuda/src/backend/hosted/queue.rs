@@ -243,7 +243,7 @@ impl<B: Body> State<B> {
             left: ran.left,
             collectives: ran.collectives,
             traffic: ran.traffic,
-            loops: ran.loops,
+            accesses: ran.accesses,
         });
         Ok(())
     }

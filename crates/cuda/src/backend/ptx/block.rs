@@ -126,7 +126,7 @@ pub(super) fn launch(
         block.ran.left = block.ran.left.max(block.left());
     }
     if counting {
-        block.ran.loops = traffic::loops(code, &block.by_line);
+        block.ran.accesses = traffic::accesses(code, &block.by_line);
     }
     Ok(block.ran)
 }

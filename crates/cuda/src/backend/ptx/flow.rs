@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use super::decode::{Body, Draft, Register};
@@ -116,40 +116,6 @@ fn meets(blocks: &[Block]) -> Vec<Option<usize>> {
     }
     meet.truncate(end);
     meet
-}
-
-/// The loops by the places of their first blocks: how many are around each, and its instructions in no loop inside it.
-fn loops(blocks: &[Block]) -> Vec<(u32, Vec<usize>)> {
-    let mut before = vec![Vec::new(); blocks.len()];
-    for (from, block) in blocks.iter().enumerate() {
-        block.next.iter().for_each(|to| before[*to].push(from));
-    }
-    // By first block, whether each block is in the loop.
-    let mut found: BTreeMap<usize, Vec<bool>> = BTreeMap::new();
-    for (from, block) in blocks.iter().enumerate() {
-        for &head in block.next.iter().filter(|to| **to <= from) {
-            let mut own = vec![false; blocks.len()];
-            own[head] = true;
-            let mut work = vec![from];
-            while let Some(block) = work.pop() {
-                if !core::mem::replace(&mut own[block], true) {
-                    work.extend(&before[block]);
-                }
-            }
-            // A way back to a block that not all paths go through makes no loop.
-            if head == 0 || !own[0] {
-                let all = found.entry(head).or_insert_with(|| vec![false; blocks.len()]);
-                all.iter_mut().zip(own).for_each(|(all, own)| *all |= own);
-            }
-        }
-    }
-    let around = |block: usize| found.values().filter(|all| all[block]).count() as u32;
-    let own = found.iter().map(|(head, all)| {
-        let depth = around(*head);
-        let of = (0..blocks.len()).filter(|block| all[*block] && around(*block) == depth);
-        (depth - 1, of.flat_map(|block| blocks[block].drafts.clone()).collect())
-    });
-    own.collect()
 }
 
 /// A set of registers, all classes in one row of numbers.
@@ -362,6 +328,5 @@ pub(super) fn arrange(body: Body) -> Result<Code, Wrong> {
         places: sizes,
         early_reads,
         local: body.local,
-        loops: loops(&blocks),
     })
 }

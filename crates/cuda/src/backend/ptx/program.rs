@@ -209,8 +209,6 @@ pub(super) struct Code {
     pub(super) early_reads: bool,
     /// Addresses of a thread's own memory.
     pub(super) local: Range<u64>,
-    /// The loops by the places of their first instructions: how many are around each, and its instructions in no loop inside it.
-    pub(super) loops: Vec<(u32, Vec<usize>)>,
 }
 
 impl Code {

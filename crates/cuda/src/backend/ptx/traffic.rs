@@ -72,28 +72,25 @@ pub(super) fn global(traffic: &mut Traffic, addresses: &Longs, lanes: u32, bytes
     traffic.least_sectors += (places * bytes).div_ceil(SECTOR);
 }
 
-/// The loops with accesses, from the executions of each line and what they asked for.
-pub(super) fn loops(code: &Code, by_line: &HashMap<u32, (u64, Traffic)>) -> Vec<Accesses> {
-    let of = |(depth, own): &(u32, Vec<usize>)| {
-        let mut found = Accesses { depth: *depth, hundredths: Some([0; 2]), ..Accesses::default() };
-        for inst in own.iter().map(|at| &code.insts[*at]) {
-            let kind = match inst.kind {
-                Kind::LoadShared => 0,
-                Kind::StoreShared => 1,
-                Kind::AtomicXorShared => 2,
-                Kind::LoadGlobal => 3,
-                Kind::StoreGlobal => 4,
-                _ => continue,
-            };
-            found.instructions[kind] += 1;
-            let mean = |sum: u64, times: u64| (100 * sum + times / 2) / times;
-            found.hundredths = found.hundredths.zip(by_line.get(&inst.line)).map(|([w, s], (times, sum))| {
-                [w + mean(sum.wavefronts, *times), s + mean(sum.sectors, *times)]
-            });
-        }
-        found
+/// The instructions that access memories, from the executions of each line and what they asked for.
+pub(super) fn accesses(code: &Code, by_line: &HashMap<u32, (u64, Traffic)>) -> Vec<Accesses> {
+    let name = |kind| {
+        Some(match kind {
+            Kind::LoadShared => "LDS",
+            Kind::StoreShared => "STS",
+            Kind::AtomicXorShared => "ATOMS",
+            Kind::LoadGlobal => "LDG",
+            Kind::StoreGlobal => "STG",
+            _ => return None,
+        })
     };
-    code.loops.iter().map(of).filter(|found| found.instructions != [0; 5]).collect()
+    let mut all: Vec<_> = code.insts.iter().filter_map(|i| Some((i.line, name(i.kind)?))).collect();
+    all.sort_unstable();
+    let of = |(line, name)| {
+        let (times, traffic) = by_line.get(&line).copied().unwrap_or_default();
+        Accesses { name, times, traffic }
+    };
+    all.into_iter().map(of).collect()
 }
 
 #[cfg(test)]
