@@ -98,11 +98,11 @@ fn fixed_digits(e: &Num) -> Vec<i8> {
     (0..e.bits() + 2).step_by(FIXED).map(digit).collect()
 }
 
-/// [`product_of_powers`] of two forms in each case's group, side by side where that is faster. The groups have one engine.
+/// [`product_of_powers`] of two forms in each case's group, side by side where that is faster and the groups have one backend.
 pub(crate) fn products_of_powers(cases: &[(Group<'_>, [(&Form, &Num); 2])]) -> Vec<Form> {
-    let bits = |group: Group<'_>| group.discriminant().bits();
+    let kind = |group: Group<'_>| (group.discriminant().bits(), group.engine().name());
     let products = |cases: &[(Group<'_>, [(&Form, &Num); 2])]| {
-        let alike = cases.iter().all(|&(group, _)| bits(group) == bits(cases[0].0));
+        let alike = cases.iter().all(|&(group, _)| kind(group) == kind(cases[0].0));
         let beside = if alike && cases[0].0.multiplies(cases.len()) { side_by_side(cases) } else { None };
         beside
             .unwrap_or_else(|| cases.iter().map(|(group, pairs)| product_of_powers(pairs, *group)).collect())
