@@ -1,6 +1,6 @@
 //! chiavdf's integers in 52-bit limbs: the assembly that its `CHIA_ENABLE_AVX512_IFMA` switches on, alone.
 //!
-//! chiavdf's generator writes it as for its own programs. [`IFMA`](crate::delay::IFMA) is a library of that file, in which addresses
+//! chiavdf's generator writes it as for its own programs. [`IFMA`] is a library of that file, in which addresses
 //! are relative to the instruction (a shared library can have no others).
 #![forbid(unsafe_code)]
 
