@@ -140,7 +140,7 @@ fn serve(gate: &Gate, patience: Duration) {
                 if gate.part() {
                     waiter.calm();
                 }
-                gate.lie_down();
+                gate.note_sleep();
             }
             while !gate.has_news(seen) {
                 thread::park();

@@ -68,7 +68,7 @@ pub struct Kernels {
     /// its pair was multiplied; the general code must do the others, which are as they were.
     /// Pairs need not have one discriminant, but discriminants of one length.
     pub(crate) multiply1024: unsafe fn(pairs: &mut [(Form1024, Form1024)], stop: usize) -> u64,
-    /// How many products it computes in less time than one after the other; `usize::MAX` for none.
+    /// The fewest products that take it less time than one after the other; `usize::MAX` if none do.
     pub(crate) worthwhile: usize,
     /// Tests of prime candidates.
     pub(crate) candidates: &'static Candidates,

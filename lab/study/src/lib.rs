@@ -9,6 +9,7 @@ use lanework_race::study::Study;
 use lanework_race::subject::Subject;
 use lanework_suite::Context;
 
+pub mod compiler;
 pub mod data;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod leaks;

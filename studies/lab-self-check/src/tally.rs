@@ -158,7 +158,7 @@ impl Kind {
         let allowed = luck.allowed(tally.races);
         let outside = tally.covered.map(|covered| tally.races - covered);
         let needed = tally.races.saturating_sub(allowed).max(1);
-        // An effect as large as what is seen is found in half of the races; one twice as large in nearly all.
+        // Half of the races find an effect that is as large as what they can see. Nearly all find one twice as large.
         let sees = 2.0 * tally.detectable <= tally.planted;
         let enough = tally.slower >= needed || (!sees && 2 * tally.slower > tally.races);
         let no = |why: String| (Held::No, format!(": IT DOES NOT HOLD, {why}"));

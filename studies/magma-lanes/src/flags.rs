@@ -11,11 +11,12 @@ use lanework_race::gate::{Gate, GateRow, Passed};
 use lanework_race::pairing::Plan as Rules;
 use lanework_race::process::{self, Program};
 use lanework_race::record::Record;
+use lanework_study::compiler::Compiler;
 use lanework_study::process::{answer, other_build};
 use lanework_study::{Failure, Session};
 use serde::{Deserialize, Serialize};
 
-use super::gcc::{self, Gcc};
+use super::gcc;
 use super::question::Effort;
 
 /// The configurations that race: the report's two loops.
@@ -54,7 +55,8 @@ pub(super) fn run(session: &Session, configuration: &str, count: usize) -> Resul
     Ok(Report { variant: row.name().to_owned(), count, blocks })
 }
 
-/// Whether the block in every lane is the standard's, and whether the requested variant ran. `asked` is what the program was told.
+/// Whether the block in every lane is the standard's, and whether the requested variant ran. `asked` is the loop's name on
+/// its command line.
 pub(super) fn judge(build: &str, configuration: &str, asked: &str, got: &Report) -> GateRow {
     let wrong = got.blocks.iter().filter(|b| **b != CIPHER).count();
     let why = if got.variant != asked {
@@ -209,7 +211,7 @@ pub(super) fn measure(
                 .to_owned(),
         );
     }
-    match Gcc::find() {
+    match Compiler::gcc() {
         Ok(gcc) => by_gcc(&runner, &gcc, kuznyechik, record, &mut found)?,
         Err(why) => found.missing.push(format!("the loop in C: {why}")),
     }
@@ -219,7 +221,7 @@ pub(super) fn measure(
 /// The loop in C, by gcc.
 fn by_gcc(
     runner: &Runner<'_>,
-    gcc: &Gcc,
+    gcc: &Compiler,
     kuznyechik: Option<&Path>,
     record: &mut Record,
     found: &mut Flags,
@@ -228,7 +230,7 @@ fn by_gcc(
     let mut programs = Vec::new();
     for flags in gcc::FLAGS {
         // A file that was asked for by name and does not compile is an error; a compiler that lacks a flag is a reason.
-        match gcc.build(folder.path(), flags, kuznyechik) {
+        match gcc::build(gcc, folder.path(), flags, kuznyechik) {
             Ok(program) => programs.push((flags, program)),
             Err(why) if kuznyechik.is_some() => return Err(Failure::input(why)),
             Err(why) => found.missing.push(format!("the loop in C: {why}")),

@@ -134,7 +134,7 @@ mod found {
             thread.map_err(Failure::unavailable)?.join().map_err(|_| Failure::refused("the build panicked"))
         });
         let (items, threads) = done?;
-        // As the process itself was told, not as the parent meant it.
+        // What this process was told, which may not be what its parent meant.
         let told = std::env::var("OMP_NUM_THREADS").ok();
         let openmp = told.filter(|_| c.openmp.is_some()).map(|n| format!("+omp={n}")).unwrap_or_default();
         Ok(Report {

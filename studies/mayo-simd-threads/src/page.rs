@@ -397,9 +397,11 @@ impl Figures<'_> {
             times(high)
         ));
         let built = Tables(self.found).says();
-        lines.push(if !built.is_empty() {
-            return lines.into_iter().chain(built).collect();
-        } else if low > 1.1 && evidence.apart <= step {
+        if !built.is_empty() {
+            lines.extend(built);
+            return lines;
+        }
+        lines.push(if low > 1.1 && evidence.apart <= step {
             "A combined binary that ran AVX2 kernels would have stood apart from the OpenMP one by that much, whatever the \
              threads cost it. The likelier cause is that the report's combined binary ran no AVX2 kernel: `-mavx2 -march=native` lets a compiler use \
              AVX2, but MAYO's hand-written AVX2 kernels are other source files, chosen by a build option. With `--peers` this \

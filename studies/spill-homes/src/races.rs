@@ -29,11 +29,11 @@ use serde_json::json;
 use super::builds::{Build, Builds, Code};
 use super::given::Given;
 use super::question::{Effort, Plan};
-use crate::compile::Compiler;
 use crate::kernels::Rustc;
 use crate::packages::Packages;
 use crate::programs::{Assembly, NotHere};
 use crate::rows::{Figures, Subject};
+use lanework_study::compiler::Compiler;
 
 /// The name of the report's own choice of slots and homes.
 pub(super) const OWN: &str = "own";

@@ -1,9 +1,10 @@
 //! The rows of the study `spill-homes`, as its file lists them.
 #![forbid(unsafe_code)]
 
+use lanework_study::compiler::Compiler;
 use serde::Deserialize;
 
-use super::compile::{self, Compiler};
+use super::compile;
 use super::kernels::Kernel;
 use super::packages::Packages;
 use super::programs::{Assembly, NotHere};
@@ -145,7 +146,13 @@ impl Row {
             }
             (_, _, Some(source), Some(ours)) => {
                 let flags = format!("{} {}", flags.starved, self.flags);
-                let made = Compiler::gcc()?.assembly(source, compile::source(source)?, &flags, None)?;
+                let made = compile::assembly(
+                    &Compiler::gcc().map_err(NotHere)?,
+                    source,
+                    compile::source(source)?,
+                    &flags,
+                    None,
+                )?;
                 Ok(with(ours, made, false))
             }
             _ => Err(NotHere(format!("row {}: neither package and path nor source and ours", self.name))),
@@ -176,7 +183,7 @@ impl Fiat {
             self.header, self.function
         );
         let include = folder.join("aws-lc/third_party/fiat");
-        let assembly = compiler.assembly(&self.header, &text, &flags.fiat, Some(&include))?;
+        let assembly = compile::assembly(compiler, &self.header, &text, &flags.fiat, Some(&include))?;
         let bytes = 8 * self.words;
         let case = format!("measure {name}(product: out {bytes}, a: random {bytes}, b: random {bytes})");
         let name_with = format!("{}-{}", self.name, compiler.family);

@@ -8,8 +8,9 @@ use std::fmt::Write as _;
 use lanework_respill::case::{Case, poison};
 use lanework_respill::load::{Externals, Loaded};
 use lanework_respill::{Analysis, Program};
+use lanework_study::compiler::Compiler;
 use sha2::Digest;
-use study_spill_homes::compile::{self, Compiler};
+use study_spill_homes::compile;
 use study_spill_homes::kernels::Rustc;
 use study_spill_homes::packages::Packages;
 use study_spill_homes::programs::Assembly;
@@ -67,8 +68,8 @@ fn our_own_sources_give_the_known_answers() {
         }
         for file in ["sha512.c", "chacha20.c", "keccak.c"] {
             let flags = format!("{} {flags}", rows.compilers.starved);
-            let made =
-                gcc.assembly(file, compile::source(file).expect("a source"), &flags, None).expect("compiled");
+            let made = compile::assembly(&gcc, file, compile::source(file).expect("a source"), &flags, None)
+                .expect("compiled");
             let program = Program::new(&made.name, made.text).unwrap_or_else(|e| panic!("{e}"));
             let loaded = Loaded::new(&program, &Externals::default()).unwrap_or_else(|e| panic!("{e}"));
             let (mut one, mut two) = (Vec::new(), Vec::new());

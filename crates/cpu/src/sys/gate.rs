@@ -100,7 +100,7 @@ pub(crate) struct Gate {
     /// The caller's core, if it is known.
     core: AtomicUsize,
     /// The core on which a thread last fell asleep, if it is known.
-    bed: AtomicUsize,
+    slept: AtomicUsize,
     /// The caller sleeps here once the word has [`AWAITED`].
     sleep: Mutex<()>,
     left: Condvar,
@@ -119,7 +119,7 @@ impl Gate {
             calls: Line(Mutex::new(Waiter::new(patience))),
             task: AtomicPtr::new(null_mut()),
             core: AtomicUsize::new(usize::MAX),
-            bed: AtomicUsize::new(usize::MAX),
+            slept: AtomicUsize::new(usize::MAX),
             sleep: Mutex::new(()),
             left: Condvar::new(),
         }
@@ -144,10 +144,10 @@ impl Gate {
         }
         let close = Close(self, &mut held);
         self.task.store(from_ref(&task).cast_mut().cast(), Ordering::Relaxed);
-        let bed = self.bed.load(Ordering::Relaxed);
-        if cores::current() == Some(bed) {
+        let slept = self.slept.load(Ordering::Relaxed);
+        if cores::current() == Some(slept) {
             // A system with few cores may wake the thread on this one and leave it there for milliseconds.
-            cores::leave(bed);
+            cores::leave(slept);
         }
         self.core.store(cores::current().unwrap_or(usize::MAX), Ordering::Relaxed);
         // Nothing else changes the word now: no thread is inside, none can enter, and `end` comes after the last call.
@@ -217,8 +217,8 @@ impl Gate {
     }
 
     /// Notes that this thread falls asleep on this core, which a caller then leaves to it.
-    pub(crate) fn lie_down(&self) {
-        self.bed.store(cores::current().unwrap_or(usize::MAX), Ordering::Relaxed);
+    pub(crate) fn note_sleep(&self) {
+        self.slept.store(cores::current().unwrap_or(usize::MAX), Ordering::Relaxed);
     }
 
     /// Whether something has happened since the call that was `seen`.
@@ -235,5 +235,35 @@ impl Gate {
     /// Whether the pool ends.
     pub(crate) fn has_ended(&self) -> bool {
         self.word.0.load(Ordering::Acquire) & ENDED != 0
+    }
+}
+
+#[cfg(all(test, target_os = "linux", not(miri)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_leaves_the_core_on_which_a_thread_sleeps() {
+        if thread::available_parallelism().is_ok_and(|cores| cores.get() == 1) {
+            println!("SKIPPED: one core");
+            return;
+        }
+        // The system may move a thread back at once, but not every time.
+        let left = (0..100).any(|_| {
+            let gate = Gate::new(Duration::ZERO);
+            gate.note_sleep();
+            let (noted, ran) = (gate.slept.load(Ordering::Relaxed), AtomicUsize::new(usize::MAX));
+            gate.call(&|| ran.store(cores::current().unwrap_or(usize::MAX), Ordering::Relaxed), || ());
+            ran.into_inner() != noted
+        });
+        assert!(left);
+        // Without a sleeping thread nothing moves it.
+        let stays = (0..100).any(|_| {
+            let (gate, before) = (Gate::new(Duration::ZERO), cores::current());
+            let ran = AtomicUsize::new(usize::MAX);
+            gate.call(&|| ran.store(cores::current().unwrap_or(usize::MAX), Ordering::Relaxed), || ());
+            Some(ran.into_inner()) == before
+        });
+        assert!(stays);
     }
 }

@@ -86,9 +86,9 @@ impl Layout {
     pub(crate) fn unpacked(packed: &[u64], group: Group<'_>) -> Option<Layout> {
         let d = group.discriminant();
         let form = match d.bits() {
-            ..=512 => packed::limbs_of::<4, 5>(d, packed).map(Layout::Form512),
-            513..=1024 => packed::limbs_of::<8, 9>(d, packed).map(Layout::Form1024),
-            _ => packed::limbs_of::<16, 17>(d, packed).map(|form| Layout::Form2048(Box::new(form))),
+            ..=512 => packed::limbs_of::<4, 5, 6>(d, packed).map(Layout::Form512),
+            513..=1024 => packed::limbs_of::<8, 9, 10>(d, packed).map(Layout::Form1024),
+            _ => packed::limbs_of::<16, 17, 18>(d, packed).map(|form| Layout::Form2048(Box::new(form))),
         };
         form.or_else(|| packed::unpack(d, packed).ok().map(|form| Layout::of(form, d.bits())))
     }

@@ -10,8 +10,8 @@ use lanework_integer::limbs;
 use super::num::Num;
 use super::{Form, FormError};
 use crate::backend::FormLimbs;
-use crate::backend::generic::compose::{minus, modulo, residue};
-use crate::backend::generic::nudupl::inverse64;
+use crate::backend::generic::compose::{minus, modulo, mul_low, residue};
+use crate::backend::generic::nudupl::{inverse64, quotient};
 use crate::discriminant::Discriminant;
 
 /// Limbs of a, and of |b|, in a group whose discriminant has `bits` bits.
@@ -70,59 +70,33 @@ pub(crate) fn unpack(d: &Discriminant, packed: &[u64]) -> Result<Form, FormError
 }
 
 /// A packed form in the kernels' layout: c is (b^2 - D) / 4a, divided from the bottom. `None` where that is not so, modulo
-/// 2^64 - 1, or where c may be too long. C = N + 1.
-pub(crate) fn limbs_of<const N: usize, const C: usize>(
+/// 2^64 - 1, or where c may be too long. C = N + 1, E = C + 1.
+pub(crate) fn limbs_of<const N: usize, const C: usize, const E: usize>(
     d: &Discriminant,
     packed: &[u64],
 ) -> Option<FormLimbs<N, C>> {
-    let (mut a, mut b) = ([0; N], [0; N]);
-    a.copy_from_slice(packed.get(..N)?);
-    b.copy_from_slice(packed.get(N..2 * N)?);
-    let form = FormLimbs { a, b, negative: b[0] & 1 == 1, c: [0; C] };
+    let a: [u64; N] = packed.get(..N)?.try_into().ok()?;
+    let mut b: [u64; N] = packed.get(N..2 * N)?.try_into().ok()?;
+    let negative = b[0] & 1 == 1;
     b[0] |= 1;
     let even = a[0].trailing_zeros();
     if even > 60 {
         return None;
     }
     let magnitude = d.number().magnitude();
-    // b^2 - D, and then the same over 4 and over what a has of 2.
-    let mut rest = [0; 34];
-    let rest = &mut rest[..C + 1];
-    for (i, &factor) in b.iter().enumerate() {
-        let mut carry = 0;
-        for (rest, &b) in rest[i..].iter_mut().zip(&b) {
-            (*rest, carry) = b.carrying_mul_add(factor, *rest, carry);
-        }
-        if let Some(rest) = rest.get_mut(i + N) {
-            *rest = carry;
-        }
-    }
-    let length = magnitude.len().min(C + 1);
-    limbs::add(rest, &magnitude[..length]);
-    let shift = even + 2;
-    for i in 0..C {
-        rest[i] = rest[i] >> shift | rest[i + 1] << (64 - shift);
-    }
-    for i in 0..N {
-        let above = a.get(i + 1).copied().unwrap_or(0);
-        a[i] = a[i] >> even | above << 1 << (63 - even);
-    }
-    let inverse = inverse64(a[0]);
-    let mut c = [0; C];
-    for i in 0..C {
-        c[i] = rest[i].wrapping_mul(inverse);
-        let (mut carry, mut borrow) = (0, false);
-        for (rest, &a) in rest[i..C].iter_mut().zip(&a) {
-            let product;
-            (product, carry) = a.carrying_mul(c[i], carry);
-            (*rest, borrow) = rest.borrowing_sub(product, borrow);
-        }
-        if let Some(rest) = rest[..C].get_mut(i + N) {
-            *rest = rest.wrapping_sub(carry).wrapping_sub(u64::from(borrow));
-        }
-    }
-    let form = FormLimbs { b, c, ..form };
-    (residue(&form.a, &form.b, &form.c) == modulo(&[minus(modulo(magnitude))])).then_some(form)
+    // b^2 - D, of which 4 and the powers of 2 in a are divided out.
+    let mut rest: [u64; E] = mul_low(&b, &b);
+    limbs::add(&mut rest, &magnitude[..magnitude.len().min(E)]);
+    let shifted = |x: &[u64], by: u32, i: usize| {
+        let above = x.get(i + 1).copied().unwrap_or(0);
+        x.get(i).copied().unwrap_or(0) >> by | above << 1 << (63 - by)
+    };
+    let rest: [u64; C] = core::array::from_fn(|i| shifted(&rest, even + 2, i));
+    let odd: [u64; C] = core::array::from_fn(|i| shifted(&a, even, i));
+    let one = core::array::from_fn(|i| u64::from(i == 0));
+    let c = quotient::<C, C>(&rest, &one, &[0; C], &odd, inverse64(odd[0]));
+    let kept = residue(&a, &b, &c) == modulo(&[minus(modulo(magnitude))]);
+    kept.then_some(FormLimbs { a, b, negative, c })
 }
 
 /// Packed forms, one behind the other: those of a segment before squarings 0, m, 2 m and so on.

@@ -207,7 +207,7 @@ pub(crate) unsafe fn add_twos<const V: usize>(x: &Number<V>, y: &Number<V>, out:
     }
 }
 
-/// out = from & mask: the low bits of a product as the next operand, whoever's limbs they are.
+/// out = from & mask: it makes the low bits of a product the next operand, in either format of limbs.
 ///
 /// # Safety
 /// As [`to_twos`].

@@ -114,7 +114,7 @@ struct Product {
 /// The lowest six limbs.
 #[inline(always)]
 fn low(x: &Numbers<L>) -> Numbers<6> {
-    core::array::from_fn(|i| x[i])
+    array::from_fn(|i| x[i])
 }
 
 /// The products, and the lanes in which they are right; `None` if it does not come to an end.

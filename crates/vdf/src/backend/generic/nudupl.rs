@@ -81,7 +81,7 @@ pub(super) fn divide<const N: usize, const C: usize, const M: usize>(
 
 /// (a m - c) / b modulo 2^(64 N).
 #[inline(always)]
-pub(super) fn quotient<const N: usize, const C: usize>(
+pub(crate) fn quotient<const N: usize, const C: usize>(
     a: &[u64; N],
     m: &[u64; N],
     c: &[u64; C],

@@ -199,7 +199,7 @@ pub(super) const fn exp2(n: i32) -> f64 {
     f64::from_bits(((n + 1023) as u64) << 52)
 }
 
-/// The values of numbers of at least one limb over 2^(52 `base`): their four highest limbs.
+/// The values of numbers of at least one limb: of their four highest limbs, in units of the lowest of those.
 #[target_feature(enable = "avx512f,avx512dq")]
 #[inline]
 pub(super) fn value(x: &[__m512i]) -> __m512d {
