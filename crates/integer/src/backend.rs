@@ -6,14 +6,14 @@ use lanework_cpu::Feature;
 use lanework_cpu::{Backend, Backends, Features};
 
 use crate::gcd::binary::{self, Inverse};
-use crate::gcd::euclid::{self, Matrix, Rare};
+use crate::gcd::euclid::{self, GaveUp, Matrix};
 
 type Reduce<const N: usize> = unsafe fn(
     x0: &mut [u64; N],
     x1: &mut [u64; N],
     stop: usize,
     step: &mut dyn FnMut(&Matrix),
-) -> Result<(), Rare>;
+) -> Result<(), GaveUp>;
 
 /// Both GCDs for numbers of N limbs; the second one's cofactors have M.
 #[derive(Debug)]
@@ -29,14 +29,14 @@ impl<const N: usize, const M: usize> Gcd<N, M> {
     /// the greatest common divisor, and the product of the matrices has its cofactors.
     ///
     /// # Errors
-    /// [`Rare`], as for [`euclid::reduce`].
+    /// [`GaveUp`], as for [`euclid::reduce`].
     pub fn reduce(
         &self,
         x0: &mut [u64; N],
         x1: &mut [u64; N],
         stop: usize,
         step: &mut dyn FnMut(&Matrix),
-    ) -> Result<(), Rare> {
+    ) -> Result<(), GaveUp> {
         // SAFETY: this value is reachable only through a backend whose features were checked.
         unsafe { (self.reduce)(x0, x1, stop, step) }
     }
@@ -57,7 +57,7 @@ pub(crate) fn of_lane<L: crate::kernels::Lane + Default, const N: usize, const M
         x1: &mut [u64; N],
         stop: usize,
         step: &mut dyn FnMut(&Matrix),
-    ) -> Result<(), Rare> {
+    ) -> Result<(), GaveUp> {
         euclid::reduce(L::default(), x0, x1, stop, step)
     }
     unsafe fn invert<L: crate::kernels::Lane + Default, const N: usize, const M: usize>(
@@ -91,7 +91,7 @@ macro_rules! stamp {
             x1: &mut [u64; N],
             stop: usize,
             step: &mut dyn FnMut(&Matrix),
-        ) -> Result<(), Rare> {
+        ) -> Result<(), GaveUp> {
             euclid::reduce($lane, x0, x1, stop, step)
         }
 
@@ -124,7 +124,7 @@ pub static BACKENDS: &[Backend<Gcds>] =
             Backend::new(
                 "adx",
                 "64-bit limbs with MULX, and loops in assembly",
-                Features::of(&[Feature::Bmi1, Feature::Bmi2, Feature::Adx]),
+                Features::of(&[Feature::Bmi1, Feature::Bmi2, Feature::Lzcnt, Feature::Adx]),
                 &adx::KERNELS,
             ),
         ]

@@ -24,9 +24,26 @@ pub trait Lane: Copy {
         halve31_plain(a, b)
     }
 
-    /// out = p a - q b over as many limbs as all three have, and the signed limb above them. p and q are below 2^63.
+    /// Steps of Euclid's algorithm with the nearest quotients on a >= b, until b is below `limit`, which is at least [`PRECISE`].
+    /// The result is the two rows of the matrix, packed as those of [`Lane::halve31`].
     #[inline(always)]
-    fn minus(self, a: &[u64], b: &[u64], p: u64, q: u64, out: &mut [u64]) -> u64 {
+    fn nearest(self, mut a: u64, mut b: u64, limit: u64) -> (u64, u64) {
+        let (mut m0, mut m1) = (1u64, 1u64 << 32);
+        while b >= limit {
+            let (quotient, rest) = self.div(a, b);
+            let other = b - rest;
+            // All ones if the next multiple is nearer. By masks: it is random.
+            let above = 0u64.wrapping_sub(u64::from(other < rest));
+            let row = m0.wrapping_sub(m1.wrapping_mul(quotient.wrapping_sub(above)));
+            (m0, m1) = (m1, (row ^ above).wrapping_sub(above));
+            (a, b) = (b, rest.min(other));
+        }
+        (m0, m1)
+    }
+
+    /// out = p a - q b, and the signed limb above. p and q are below 2^63.
+    #[inline(always)]
+    fn minus<const K: usize>(self, a: &[u64; K], b: &[u64; K], p: u64, q: u64, out: &mut [u64; K]) -> u64 {
         let (mut high, mut low, mut borrow) = (0u64, 0u64, false);
         for ((&a, &b), out) in a.iter().zip(b).zip(out) {
             let (x, y);
@@ -37,9 +54,28 @@ pub trait Lane: Copy {
         high.wrapping_sub(low).wrapping_sub(u64::from(borrow))
     }
 
-    /// out = p a + q b, likewise.
+    /// (p a - q b) / 2^shift, rounded down, likewise; shift is from 1 to 63.
     #[inline(always)]
-    fn plus(self, a: &[u64], b: &[u64], p: u64, q: u64, out: &mut [u64]) -> u64 {
+    fn divided<const K: usize>(
+        self,
+        a: &[u64; K],
+        b: &[u64; K],
+        p: u64,
+        q: u64,
+        shift: u32,
+        out: &mut [u64; K],
+    ) -> u64 {
+        let high = self.minus(a, b, p, q, out);
+        for i in 1..K {
+            out[i - 1] = out[i - 1] >> shift | out[i] << (64 - shift);
+        }
+        out[K - 1] = out[K - 1] >> shift | high << (64 - shift);
+        (high as i64 >> shift) as u64
+    }
+
+    /// out = p a + q b, and the limb above.
+    #[inline(always)]
+    fn plus<const K: usize>(self, a: &[u64; K], b: &[u64; K], p: u64, q: u64, out: &mut [u64; K]) -> u64 {
         let (mut high, mut low, mut carry) = (0u64, 0u64, false);
         for ((&a, &b), out) in a.iter().zip(b).zip(out) {
             let (x, y);
@@ -50,6 +86,47 @@ pub trait Lane: Copy {
         high + low + u64::from(carry)
     }
 }
+
+/// The least `limit` of [`Lane::nearest`]: factors stay below 1.5 * 2^30.
+pub const PRECISE: u64 = 1 << 34;
+
+/// f x\[0\] + g x\[1\] = p x\[i\] - q x\[1 - i\] for factors of opposite signs: (i, p, q).
+#[inline(always)]
+pub(crate) fn difference(f: i64, g: i64) -> (usize, u64, u64) {
+    // By masks: the signs are random.
+    let turned = (f | g.wrapping_neg()) >> 63;
+    let both = (f ^ g) & turned;
+    ((turned & 1) as usize, (f ^ both) as u64, (g ^ both).wrapping_neg() as u64)
+}
+
+/// Limbs of numbers without the ones at the top that both have as 0; at least 1.
+#[inline(always)]
+pub(crate) fn significant<const N: usize>(x: &[[u64; N]; 2], mut n: usize) -> usize {
+    let zero = |n: usize| x[0][n - 1] | x[1][n - 1] == 0;
+    // Mostly one fewer than before or as many, at random: without a branch.
+    n -= usize::from(n > 1 && zero(n));
+    while n > 1 && zero(n) {
+        n -= 1;
+    }
+    n
+}
+
+/// The limbs that [`with_limbs`] takes for n of them.
+pub(crate) const fn rounded(n: usize, most: usize) -> usize {
+    let n = if n <= 12 { n.next_multiple_of(2) } else { n.next_multiple_of(4) };
+    if n < most { n } else { most }
+}
+
+/// Calls `$f` with arguments `$args` for a constant number of limbs: [`rounded`] of `$n` and `$most`.
+macro_rules! with_limbs {
+    ($n:expr, $most:ident, $f:ident $args:tt) => {
+        with_limbs!(@ $n, $most, $f, $args, 2 4 6 8 10 12 16 20 24 28 32 36)
+    };
+    (@ $n:expr, $most:ident, $f:ident, $args:tt, $($limbs:literal)*) => {
+        $(if $limbs < $most && $n <= $limbs { $f::<L, $most, $limbs> $args } else)* { $f::<L, $most, $most> $args }
+    };
+}
+pub(crate) use with_limbs;
 
 /// Lanes without any special instruction.
 #[derive(Clone, Copy, Debug)]

@@ -59,6 +59,14 @@ pub fn sub(x: &mut [u64], y: &[u64]) -> bool {
     borrow
 }
 
+/// x = -x in two's complement.
+pub(crate) fn negate(x: &mut [u64]) {
+    let mut carry = true;
+    for limb in x {
+        (*limb, carry) = (!*limb).overflowing_add(u64::from(carry));
+    }
+}
+
 /// x += y * factor over the length of y; returns the limb carried out.
 #[inline]
 pub fn add_mul(x: &mut [u64], y: &[u64], factor: u64) -> u64 {

@@ -3,7 +3,7 @@
 use lanework_integer::gcd::{binary, euclid};
 #[cfg(target_arch = "x86_64")]
 use lanework_integer::kernels::Adx;
-use lanework_integer::kernels::{Lane, Portable};
+use lanework_integer::kernels::{Lane, PRECISE, Portable};
 use num_bigint::{BigInt, BigUint, Sign};
 
 /// SplitMix64.
@@ -64,10 +64,8 @@ fn partial_fault<L: Lane, const N: usize>(
     let mut rows = [[BigInt::from(1), BigInt::ZERO], [BigInt::ZERO, BigInt::from(1)]];
     let mut entries = 0;
     let outcome = euclid::reduce(lane, &mut x0, &mut x1, stop, |m| {
-        entries |= m.p | m.q | m.r | m.t;
-        let sign = if m.odd { -1 } else { 1 };
-        let f = |k: u64, s: i32| BigInt::from(k) * s * sign;
-        let (p, q, r, t) = (f(m.p, 1), f(m.q, -1), f(m.r, -1), f(m.t, 1));
+        entries |= m.f.iter().chain(&m.g).fold(0, |all, x| all | x.unsigned_abs());
+        let [p, q, r, t] = [m.f[0], m.g[0], m.f[1], m.g[1]].map(BigInt::from);
         let [y, z] = rows.clone();
         rows = [
             [&p * &y[0] + &q * &z[0], &p * &y[1] + &q * &z[1]],
@@ -76,9 +74,6 @@ fn partial_fault<L: Lane, const N: usize>(
     });
     let (a, b) = (big(a), big(b));
     let (y0, y1) = (big(&x0), big(&x1));
-    if outcome == Err(euclid::Rare::Negative) {
-        return (None, true);
-    }
     let fault = if entries >> 63 != 0 {
         Some("an entry that lanes need not take".to_owned())
     } else if &rows[0][0] * &a + &rows[0][1] * &b != y0 || &rows[1][0] * &a + &rows[1][1] * &b != y1 {
@@ -86,7 +81,7 @@ fn partial_fault<L: Lane, const N: usize>(
     } else if outcome.is_ok() && y1.bits() > stop as u64 {
         Some(format!("stopped at {} bits", y1.bits()))
     } else if &rows[0][0] * &rows[1][1] - &rows[0][1] * &rows[1][0]
-        != BigInt::from(if rows_odd(&rows) { -1 } else { 1 })
+        != BigInt::from(if negative_determinant(&rows) { -1 } else { 1 })
     {
         Some("not unimodular".to_owned())
     } else {
@@ -95,8 +90,7 @@ fn partial_fault<L: Lane, const N: usize>(
     (fault, outcome.is_err())
 }
 
-fn rows_odd(rows: &[[BigInt; 2]; 2]) -> bool {
-    // After an even number of steps the first row's factor of a is not negative.
+fn negative_determinant(rows: &[[BigInt; 2]; 2]) -> bool {
     &rows[0][0] * &rows[1][1] < &rows[0][1] * &rows[1][0]
 }
 
@@ -183,23 +177,33 @@ fn lanes_agree_on_every_operation() {
         }
         let (p, q) = (a >> 1, b >> 1);
         let (x, y) = (random.limbs::<9>(), random.limbs::<9>());
-        let k = 1 + (a % 9) as usize;
-        let (mut plain, mut fast) = ([0; 9], [0; 9]);
-        let high = Portable.minus(&x[..k], &y[..k], p, q, &mut plain[..k]);
+        let shift = 1 + (a >> 32) as u32 % 63;
+        rows::<_, 1>(lane, &x, &y, p, q, shift);
+        rows::<_, 4>(lane, &x, &y, p, q, shift);
+        rows::<_, 9>(lane, &x, &y, p, q, shift);
+        let (high, low) = (a.max(b).max(PRECISE), a.min(b).max(PRECISE));
+        let limit = PRECISE << ((a >> 16) % 30);
         assert_eq!(
-            lane.minus(&x[..k], &y[..k], p, q, &mut fast[..k]),
-            high,
-            "{p:x} {x:x?} - {q:x} {y:x?}, {k} limbs"
+            lane.nearest(high, low, limit),
+            Portable.nearest(high, low, limit),
+            "{high:x} {low:x} {limit:x}"
         );
-        assert!(plain == fast, "{p:x} {x:x?} - {q:x} {y:x?}, {k} limbs");
-        let high = Portable.plus(&x[..k], &y[..k], p, q, &mut plain[..k]);
-        assert_eq!(
-            lane.plus(&x[..k], &y[..k], p, q, &mut fast[..k]),
-            high,
-            "{p:x} {x:x?} + {q:x} {y:x?}, {k} limbs"
-        );
-        assert!(plain == fast, "{p:x} {x:x?} + {q:x} {y:x?}, {k} limbs");
     }
+}
+
+/// Rows of K limbs are the plain ones.
+fn rows<L: Lane, const K: usize>(lane: L, x: &[u64; 9], y: &[u64; 9], p: u64, q: u64, shift: u32) {
+    let (x, y): (&[u64; K], &[u64; K]) = (x.first_chunk().unwrap(), y.first_chunk().unwrap());
+    let (mut plain, mut fast) = ([0; K], [0; K]);
+    let high = Portable.minus(x, y, p, q, &mut plain);
+    assert_eq!(lane.minus(x, y, p, q, &mut fast), high, "{p:x} {x:x?} - {q:x} {y:x?}");
+    assert_eq!(plain, fast, "{p:x} {x:x?} - {q:x} {y:x?}");
+    let high = Portable.plus(x, y, p, q, &mut plain);
+    assert_eq!(lane.plus(x, y, p, q, &mut fast), high, "{p:x} {x:x?} + {q:x} {y:x?}");
+    assert_eq!(plain, fast, "{p:x} {x:x?} + {q:x} {y:x?}");
+    let high = Portable.divided(x, y, p, q, shift, &mut plain);
+    assert_eq!(lane.divided(x, y, p, q, shift, &mut fast), high, "({p:x} {x:x?} - {q:x} {y:x?}) / 2^{shift}");
+    assert_eq!(plain, fast, "({p:x} {x:x?} - {q:x} {y:x?}) / 2^{shift}");
 }
 
 #[test]
@@ -207,10 +211,10 @@ fn the_checks_notice_a_wrong_lane() {
     #[derive(Clone, Copy)]
     struct Wrong;
     impl Lane for Wrong {
-        fn div(self, a: u64, b: u64) -> (u64, u64) {
-            // A quotient that is 1 short for one of the remainder's residues modulo 64.
-            let (q, r) = (a / b, a % b);
-            if r & 63 == 5 && q > 1 { (q - 1, r) } else { (q, r) }
+        fn nearest(self, a: u64, b: u64, limit: u64) -> (u64, u64) {
+            // A factor that is 1 too large for a quarter of all words.
+            let (m0, m1) = Portable.nearest(a, b, limit);
+            (m0, if a & 3 == 1 { m1.wrapping_add(1) } else { m1 })
         }
         fn halve31(self, a: u64, b: u64) -> (u64, u64) {
             let (m0, m1) = Portable.halve31(a, b);

@@ -11,8 +11,6 @@ mod adx;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
 pub(crate) mod candidates;
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod eight;
 pub(crate) mod generic;
 mod portable;
 
@@ -84,7 +82,7 @@ pub static BACKENDS: &[Backend<Kernels>] =
             Backend::new(
                 "adx",
                 "64-bit limbs with MULX, a binary inverse of moves, and primes in AVX2 lanes",
-                Features::of(&[Feature::Bmi1, Feature::Bmi2, Feature::Adx, Feature::Avx2]),
+                Features::of(&[Feature::Bmi1, Feature::Bmi2, Feature::Lzcnt, Feature::Adx, Feature::Avx2]),
                 &adx::KERNELS,
             ),
             #[cfg(target_arch = "x86_64")]

@@ -10,16 +10,10 @@ pub use crate::backend::generic::compose::compose;
 pub use crate::backend::generic::nudupl::{multiples, rows};
 use crate::chain::Chain;
 
-/// The kernels of `adx`, for forms of eight limbs.
-#[cfg(target_arch = "x86_64")]
-pub mod eight {
-    pub use crate::backend::eight::multiples;
-}
-
 /// The kernels of `avx512`.
 #[cfg(target_arch = "x86_64")]
 pub mod avx512 {
-    pub use crate::backend::avx512::{invert, rows, square};
+    pub use crate::backend::avx512::{invert, multiples, rows, square};
 }
 
 /// The chain's form as the kernels for 513 to 1,024 bits take it, if it fits them, and where they stop.

@@ -157,7 +157,7 @@ pub static BACKENDS: &[Backend<Kernels>] =
             Backend::new(
                 "adx",
                 "64-bit limbs with MULX and two chains of carries",
-                Features::of(&[Feature::Bmi1, Feature::Bmi2, Feature::Adx]),
+                Features::of(&[Feature::Bmi1, Feature::Bmi2, Feature::Lzcnt, Feature::Adx]),
                 &adx::KERNELS,
             ),
             #[cfg(target_arch = "x86_64")]

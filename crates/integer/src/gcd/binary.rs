@@ -4,7 +4,8 @@
 //! decide which is larger, and are sometimes wrong: that makes a number negative, and its sign is then changed.
 #![forbid(unsafe_code)]
 
-use crate::kernels::{Lane, unpack};
+use crate::kernels::{Lane, difference, rounded, significant, unpack, with_limbs};
+use crate::limbs;
 
 const LOW: u64 = (1 << 31) - 1;
 
@@ -23,17 +24,17 @@ fn window<L: Lane>(lane: L, high: (u64, u64), low: (u64, u64)) -> Matrix {
     let word = |high: u64, low: u64| high & !LOW | low & LOW;
     let (m0, m1) = lane.halve31(word(high.0, low.0), word(high.1, low.1));
     let ((f0, g0), (f1, g1)) = (unpack(m0), unpack(m1));
-    let apply = |f: i64, g: i64| {
-        let top = (i128::from(f) * i128::from(high.0)).wrapping_add(i128::from(g) * i128::from(high.1)) >> 31;
-        let bottom = (f as u64).wrapping_mul(low.0).wrapping_add((g as u64).wrapping_mul(low.1)) >> 31;
-        (top, bottom)
-    };
-    let ((x0, y0), (x1, y1)) = (apply(f0, g0), apply(f1, g1));
+    // Tops by 2^33 and less than 2 off: 31 bits of them are the shift's, and the next run takes 33.
+    let times = |f: i64, high: u64| ((i128::from(f << 32) * i128::from((high >> 1) as i64)) >> 64) as i64;
+    let top = |f: i64, g: i64| times(f, high.0) + times(g, high.1);
+    let bottom =
+        |f: i64, g: i64| (f as u64).wrapping_mul(low.0).wrapping_add((g as u64).wrapping_mul(low.1)) >> 31;
+    let (x0, x1) = (top(f0, g0), top(f1, g1));
     // A number became negative, or the pair is too short to go on: the caller fixes it before the next window.
     if x0 | x1 <= 0 {
         return Matrix { f0, g0, f1, g1, shift: 31 };
     }
-    let (x0, x1) = (x0 as u64, x1 as u64);
+    let (x0, x1, y0, y1) = (x0 as u64, x1 as u64, bottom(f0, g0), bottom(f1, g1));
     let shift = (x0 | x1).leading_zeros();
     let (m0, m1) = lane.halve31(word(x0 << shift, y0), word(x1 << shift, y1));
     let ((h0, k0), (h1, k1)) = (unpack(m0), unpack(m1));
@@ -46,39 +47,52 @@ fn window<L: Lane>(lane: L, high: (u64, u64), low: (u64, u64)) -> Matrix {
     }
 }
 
-/// f a + g b of factors of opposite signs, as a difference of products, and the signed limb above.
+/// Both rows over the lowest K limbs of the pair: the exact quotients by 2^shift as magnitudes, and which were negative.
 #[inline(always)]
-fn combine<L: Lane>(lane: L, a: &[u64], b: &[u64], f: i64, g: i64, out: &mut [u64]) -> u64 {
-    let (p, q) = (f.unsigned_abs(), g.unsigned_abs());
-    let turned = f < 0 || g > 0;
-    let (x, y, p, q) = if turned { (b, a, q, p) } else { (a, b, p, q) };
-    lane.minus(x, y, p, q, out)
+fn rows<L: Lane, const N: usize, const K: usize>(
+    lane: L,
+    x: &[[u64; N]; 2],
+    m: &Matrix,
+    out: &mut [[u64; N]; 2],
+) -> [bool; 2] {
+    let one = |f: i64, g: i64, out: &mut [u64; N]| {
+        let (i, p, q) = difference(f, g);
+        let out = out.first_chunk_mut::<K>().expect("K limbs");
+        let negative = lane.divided(short(&x[i]), short(&x[1 - i]), p, q, m.shift, out) >> 63 != 0;
+        if negative {
+            limbs::negate(out);
+        }
+        negative
+    };
+    let [out0, out1] = out;
+    [one(m.f0, m.g0, out0), one(m.f1, m.g1, out1)]
 }
 
-/// One row of the pair: the exact quotient by 2^shift as a magnitude, and whether it was negative.
+/// Both rows over the lowest K limbs of the cofactors, in two's complement; of other sign where the pair's row was negative.
 #[inline(always)]
-fn row<L: Lane>(lane: L, a: &[u64], b: &[u64], f: i64, g: i64, shift: u32, out: &mut [u64]) -> bool {
-    let mut high = combine(lane, a, b, f, g, out);
-    let negative = (high as i64) < 0;
-    if negative {
-        high = !high;
-        let zero = out.iter().all(|&x| x == 0);
-        negate(out);
-        high = high.wrapping_add(u64::from(zero));
+fn cofactors<L: Lane, const M: usize, const K: usize>(
+    lane: L,
+    u: &[[u64; M]; 2],
+    m: &Matrix,
+    negative: [bool; 2],
+    out: &mut [[u64; M]; 2],
+) {
+    for ((f, g), (out, negative)) in
+        [(m.f0, m.g0), (m.f1, m.g1)].into_iter().zip(out.iter_mut().zip(negative))
+    {
+        let (i, p, q) = difference(f, g);
+        let out = out.first_chunk_mut::<K>().expect("K limbs");
+        lane.minus(short(&u[i]), short(&u[1 - i]), p, q, out);
+        if negative {
+            limbs::negate(out);
+        }
     }
-    for i in 1..out.len() {
-        out[i - 1] = out[i - 1] >> shift | out[i] << (64 - shift);
-    }
-    let last = out.len() - 1;
-    out[last] = out[last] >> shift | high << (64 - shift);
-    negative
 }
 
-fn negate(x: &mut [u64]) {
-    let mut carry = true;
-    for limb in x {
-        (*limb, carry) = (!*limb).overflowing_add(u64::from(carry));
-    }
+/// The lowest limbs.
+#[inline(always)]
+fn short<const N: usize, const K: usize>(x: &[u64; N]) -> &[u64; K] {
+    x.first_chunk().expect("K limbs")
 }
 
 /// Limbs that the cofactors usually need in window `w`, counted from 0, and a whole one above them: they grow by 43 bits a
@@ -126,10 +140,7 @@ pub fn invert<L: Lane, const N: usize, const M: usize>(
     let (mut u, mut v) = (&mut factors, &mut others);
     let (mut n, mut w, mut k, mut shift) = (N, 0, 1, 0);
     loop {
-        while x[0][n - 1] | x[1][n - 1] == 0 {
-            // The second is odd, never 0.
-            n -= 1;
-        }
+        n = significant(x, n);
         if n == 1 && x[0][0] == 0 {
             break;
         }
@@ -140,8 +151,7 @@ pub fn invert<L: Lane, const N: usize, const M: usize>(
             x[n - 1] << zeros | below >> 1 >> (63 - zeros)
         };
         let m = window(lane, (top(a), top(b)), (a[0], b[0]));
-        let n0 = row(lane, &a[..n], &b[..n], m.f0, m.g0, m.shift, &mut y[0][..n]);
-        let n1 = row(lane, &a[..n], &b[..n], m.f1, m.g1, m.shift, &mut y[1][..n]);
+        let negative = with_limbs!(n, N, rows(lane, x, &m, y));
         core::mem::swap(&mut x, &mut y);
         // Room for the cofactors: a whole limb of sign above them, since a window lengthens them by at most 63 bits. The
         // longer the numbers, the further some run ahead of the rule.
@@ -153,6 +163,7 @@ pub fn invert<L: Lane, const N: usize, const M: usize>(
         if more > M {
             return None;
         }
+        more = rounded(more, M);
         if more > k {
             for factor in &mut *u {
                 let fill = sign(factor[k - 1]);
@@ -160,15 +171,8 @@ pub fn invert<L: Lane, const N: usize, const M: usize>(
             }
             k = more;
         }
-        combine(lane, &u[0][..k], &u[1][..k], m.f0, m.g0, &mut v[0][..k]);
-        combine(lane, &u[0][..k], &u[1][..k], m.f1, m.g1, &mut v[1][..k]);
+        with_limbs!(k, M, cofactors(lane, u, &m, negative, v));
         core::mem::swap(&mut u, &mut v);
-        if n0 {
-            negate(&mut u[0][..k]);
-        }
-        if n1 {
-            negate(&mut u[1][..k]);
-        }
         shift += m.shift;
         w += 1;
     }
@@ -180,7 +184,7 @@ pub fn invert<L: Lane, const N: usize, const M: usize>(
     factor[k..].fill(0);
     let negative = factor[k - 1] >> 63 != 0;
     if negative {
-        negate(&mut factor[..k]);
+        limbs::negate(&mut factor[..k]);
     }
     Some(Inverse { magnitude: *factor, limbs: k, negative, shift })
 }

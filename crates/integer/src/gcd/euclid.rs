@@ -1,62 +1,84 @@
-//! Lehmer's method with hardware division.
+//! Lehmer's method with hardware division and the nearest quotients.
 #![forbid(unsafe_code)]
 
-use crate::kernels::Lane;
+use crate::kernels::{Lane, PRECISE, difference, significant, unpack, with_limbs};
+use crate::limbs;
 
-/// A window's effect on the pair: even parity x0' = p x0 - q x1, x1' = t x1 - r x0; odd parity the negatives.
-/// The determinant p t - q r, of the entries and of the map alike, is 1 if even and -1 if odd.
+/// A window's effect on the pair: x0' = f0 x0 + g0 x1 and x1' = f1 x0 + g1 x1. Unless one of them is 0, the two factors of a row
+/// have opposite signs. They are below 2^63 in magnitude.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Matrix {
-    /// Factor of x0 in x0'.
-    pub p: u64,
-    /// Factor of x1 in x0'.
-    pub q: u64,
-    /// Factor of x0 in x1'.
-    pub r: u64,
-    /// Factor of x1 in x1'.
-    pub t: u64,
-    /// Whether the number of Euclidean steps was odd.
-    pub odd: bool,
+    /// f0 and f1, the factors of x0.
+    pub f: [i64; 2],
+    /// g0 and g1, the factors of x1.
+    pub g: [i64; 2],
 }
 
-/// The least remainder in a 64-bit window. Entries stay below 2^31, so every remainder is larger than the error from the bits
-/// below the window.
-const PRECISE: u64 = 1 << 33;
+impl Matrix {
+    const ONE: Matrix = Matrix { f: [1, 0], g: [0, 1] };
+    const SWAP: Matrix = Matrix { f: [0, 1], g: [1, 0] };
 
-/// Euclidean steps on a >= b, while they are precise, until the smaller number is below `limit`.
+    /// 1 or -1.
+    #[inline(always)]
+    #[must_use]
+    pub fn determinant(&self) -> i64 {
+        self.f[0].wrapping_mul(self.g[1]).wrapping_sub(self.f[1].wrapping_mul(self.g[0]))
+    }
+
+    /// Bits of the factors' absolute values, those of a row added up: what a number may be longer afterwards.
+    #[inline(always)]
+    #[must_use]
+    pub fn bits(&self) -> u32 {
+        let size = |i: usize| self.f[i].unsigned_abs() + self.g[i].unsigned_abs();
+        64 - (size(0) | size(1)).leading_zeros()
+    }
+
+    /// Row `i` on the lowest K limbs of two numbers in two's complement, modulo 2^(64 K), and the signed limb above if they are
+    /// not negative.
+    ///
+    /// # Panics
+    /// If N is below K.
+    #[inline(always)]
+    pub fn row<L: Lane, const N: usize, const K: usize>(
+        &self,
+        lane: L,
+        i: usize,
+        x: &[[u64; N]; 2],
+        out: &mut [u64; K],
+    ) -> u64 {
+        let (first, p, q) = difference(self.f[i], self.g[i]);
+        let short = |i: usize| x[i].first_chunk().expect("K limbs");
+        lane.minus(short(first), short(1 - first), p, q, out)
+    }
+
+    /// Negates row `i` if `negative` is 1.
+    #[inline(always)]
+    fn turn(&mut self, i: usize, negative: u64) {
+        let mask = (negative as i64).wrapping_neg();
+        let turned = |x: i64| (x ^ mask) - mask;
+        (self.f[i], self.g[i]) = (turned(self.f[i]), turned(self.g[i]));
+    }
+
+    /// The matrix of `m`, then this one.
+    #[inline(always)]
+    fn after(&self, m: &Matrix) -> Matrix {
+        let entry = |i: usize, column: &[i64; 2]| self.f[i] * column[0] + self.g[i] * column[1];
+        Matrix { f: [entry(0, &m.f), entry(1, &m.f)], g: [entry(0, &m.g), entry(1, &m.g)] }
+    }
+}
+
+/// The matrix of [`Lane::nearest`].
 #[inline(always)]
-fn batch<L: Lane>(lane: L, mut a: u64, mut b: u64, limit: u64) -> Matrix {
-    let (mut p, mut q, mut r, mut t) = (1u64, 0u64, 0u64, 1u64);
-    let odd = loop {
-        let (quotient, rest) = lane.div(a, b);
-        if rest < PRECISE {
-            break false;
-        }
-        a = rest;
-        p = p.wrapping_add(quotient.wrapping_mul(r));
-        q = q.wrapping_add(quotient.wrapping_mul(t));
-        if rest < limit {
-            break true;
-        }
-        let (quotient, rest) = lane.div(b, a);
-        if rest < PRECISE {
-            break true;
-        }
-        b = rest;
-        r = r.wrapping_add(quotient.wrapping_mul(p));
-        t = t.wrapping_add(quotient.wrapping_mul(q));
-        if rest < limit {
-            break false;
-        }
-    };
-    // After an odd number of steps a is the smaller of the two.
-    if odd { Matrix { p: r, q: t, r: p, t: q, odd } } else { Matrix { p, q, r, t, odd } }
+fn nearest<L: Lane>(lane: L, a: u64, b: u64, limit: u64) -> Matrix {
+    let (m0, m1) = lane.nearest(a, b, limit);
+    let ((f0, g0), (f1, g1)) = (unpack(m0), unpack(m1));
+    Matrix { f: [f0, f1], g: [g0, g1] }
 }
 
 /// 2^`stop` in a window whose lowest bit has weight 2^`weight`, but nothing below what is precise.
 #[inline(always)]
 fn limit(stop: i64, weight: i64) -> u64 {
-    1 << (stop - weight).clamp(33, 63)
+    1 << (stop - weight).clamp(i64::from(PRECISE.trailing_zeros()), 63)
 }
 
 /// The matrix of one window of x0 >= x1, whose highest 128 bits are given (the top bit of x0's set): `bits` is the length
@@ -68,87 +90,66 @@ fn window<L: Lane>(lane: L, x0: u128, x1: u128, bits: i64, stop: i64) -> Option<
         return None;
     }
     let low = limit(stop, bits - 64);
-    let m = batch(lane, a, b, low);
-    if m.r == 0 && !m.odd {
+    let m = nearest(lane, a, b, low);
+    if m == Matrix::ONE {
         return None;
     }
     if low > PRECISE {
         return Some(m);
     }
     // The window after it, to about 2^-33 of the first: the second run sees 64 bits of these.
-    let wide = |x: u128, k: u64| x.wrapping_mul(u128::from(k));
-    let (mut y0, mut y1) =
-        (wide(x0, m.p).wrapping_sub(wide(x1, m.q)), wide(x1, m.t).wrapping_sub(wide(x0, m.r)));
-    if m.odd {
-        (y0, y1) = (y0.wrapping_neg(), y1.wrapping_neg());
-    }
-    let shift = ((y0 | y1) >> 64).max(1) as u64;
-    let shift = i64::from(shift.leading_zeros());
-    let (a, b) = ((y0 >> (64 - shift)) as u64, (y1 >> (64 - shift)) as u64);
-    let low = limit(stop, bits - 64 - shift);
-    // The first run's error may leave the pair in the wrong order, or b out of range.
-    if b < low || b > a || y0 >> 120 != 0 || y1 >> 120 != 0 {
+    let wide = |x: u128, k: i64| x.wrapping_mul(i128::from(k) as u128);
+    let value = |i: usize| wide(x0, m.f[i]).wrapping_add(wide(x1, m.g[i]));
+    let (y0, mut y1) = (value(0), value(1));
+    // The last remainder may be negative by less than its error.
+    let mut m = m;
+    m.turn(1, (y1 >> 127) as u64);
+    let sign = ((y1 as i128) >> 127) as u128;
+    y1 = (y1 ^ sign).wrapping_sub(sign);
+    let (high0, high1) = ((y0 >> 64) as u64, (y1 >> 64) as u64);
+    let shift = (high0 | high1).max(1).leading_zeros();
+    let top = |high: u64, low: u64| high << (shift & 63) | low >> 1 >> (63 - (shift & 63));
+    let (a, b) = (top(high0, y0 as u64), top(high1, y1 as u64));
+    let low = limit(stop, bits - 64 - i64::from(shift));
+    if b < low || b > a || (high0 | high1) >> 56 != 0 {
         return Some(m);
     }
-    let n = batch(lane, a, b, low);
-    Some(Matrix {
-        p: n.p * m.p + n.q * m.r,
-        q: n.p * m.q + n.q * m.t,
-        r: n.r * m.p + n.t * m.r,
-        t: n.r * m.q + n.t * m.t,
-        odd: n.odd ^ m.odd,
-    })
+    Some(nearest(lane, a, b, low).after(&m))
 }
 
-/// Both rows over the first n limbs, written to `out`; gives the sign limbs.
+/// Both rows over the lowest K limbs. The matrix's row of a negative number is negated.
 #[inline(always)]
-fn rows<L: Lane, const N: usize>(
+fn rows<L: Lane, const N: usize, const K: usize>(
     lane: L,
     x: &[[u64; N]; 2],
-    m: &Matrix,
-    n: usize,
+    m: &mut Matrix,
     out: &mut [[u64; N]; 2],
-) -> (u64, u64) {
-    let (a, b) = (&x[0][..n], &x[1][..n]);
-    // The parity is random: choose operands, not code.
-    let (u, v, s, w) = if m.odd { (b, a, a, b) } else { (a, b, b, a) };
-    let (p, q, t, r) = if m.odd { (m.q, m.p, m.r, m.t) } else { (m.p, m.q, m.t, m.r) };
-    let h0 = lane.minus(u, v, p, q, &mut out[0][..n]);
-    let h1 = lane.minus(s, w, t, r, &mut out[1][..n]);
-    (h0, h1)
-}
-
-/// Bits of the top limb's position: significant limbs of either number.
-#[inline(always)]
-fn length<const N: usize>(x0: &[u64; N], x1: &[u64; N], mut n: usize) -> usize {
-    while n > 0 && x0[n - 1] | x1[n - 1] == 0 {
-        n -= 1;
+) {
+    for (i, out) in out.iter_mut().enumerate() {
+        let out = out.first_chunk_mut::<K>().expect("K limbs");
+        if m.row(lane, i, x, out) >> 63 != 0 {
+            limbs::negate(out);
+            m.turn(i, 1);
+        }
     }
-    n
 }
 
-/// Bits i.. of x, 128 of them, ending at the top of limb n - 1 shifted left by `shift`.
+/// The highest 128 bits of x from bit `shift` below the top of limb n - 1 on.
 #[inline(always)]
 fn top<const N: usize>(x: &[u64; N], n: usize, shift: u32) -> u128 {
     let at = |i: usize| if n >= i { x[n - i] } else { 0 };
-    let high = u128::from(at(1)) << 64 | u128::from(at(2));
-    let low = u128::from(at(3));
-    if shift == 0 { high } else { high << shift | low >> (64 - shift) }
+    let word = |high: u64, low: u64| u128::from(high << (shift & 63) | low >> 1 >> (63 - (shift & 63)));
+    word(at(1), at(2)) << 64 | word(at(2), at(3))
 }
 
-/// Why [`reduce`] gave up: the pair is left as the last window made it.
+/// [`reduce`] gave up: at a quotient of 31 bits or more, or after 64 N windows, more than a right lane needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rare {
-    /// A quotient of 31 bits or more.
-    LongQuotient,
-    /// A window was wrong by more than its error allows; unimodular all the same.
-    Negative,
-}
+pub struct GaveUp;
 
 /// Reduces x0 >= x1 > 0 until x1 has at most `stop` bits. Each matrix, already applied to the pair, is passed to `step`.
 ///
 /// # Errors
-/// [`Rare`]: the matrices so far describe the pair as it is now, except for one that made a number negative.
+/// [`GaveUp`]: the matrices so far describe the pair as it is now.
 #[inline(always)]
 pub fn reduce<L: Lane, const N: usize>(
     lane: L,
@@ -156,43 +157,43 @@ pub fn reduce<L: Lane, const N: usize>(
     x1: &mut [u64; N],
     stop: usize,
     mut step: impl FnMut(&Matrix),
-) -> Result<(), Rare> {
+) -> Result<(), GaveUp> {
     // Each window writes to the other half: copies of what was just written limb by limb would wait for the stores.
     let (mut pair, mut other) = ([*x0, *x1], [[0; N]; 2]);
     let (mut x, mut y) = (&mut pair, &mut other);
     let mut n = N;
+    let mut windows = 0..64 * N;
     let outcome = loop {
+        if windows.next().is_none() {
+            break Err(GaveUp);
+        }
+        n = significant(x, n);
         let [a, b] = &mut *x;
-        n = length(a, b, n);
-        if n == 0 {
+        if a[n - 1] | b[n - 1] == 0 {
             break Ok(());
         }
-        if a[n - 1] < b[n - 1] || a[n - 1] == b[n - 1] && crate::limbs::compare(&a[..n], &b[..n]).is_lt() {
+        if a[n - 1] < b[n - 1] || a[n - 1] == b[n - 1] && limbs::compare(&a[..n], &b[..n]).is_lt() {
             core::mem::swap(a, b);
-            step(&Matrix { p: 0, q: 1, r: 1, t: 0, odd: true });
+            step(&Matrix::SWAP);
         }
         let shift = a[n - 1].leading_zeros();
         let (y0, y1) = (top(a, n, shift), top(b, n, shift));
         let bits = 64 * n as i64 - i64::from(shift);
         // The bits of x1, exact where they can still matter.
-        let rest =
-            if y1 == 0 { crate::limbs::bits(&b[..n]) as i64 } else { bits - i64::from(y1.leading_zeros()) };
+        let rest = if y1 == 0 { limbs::bits(&b[..n]) as i64 } else { bits - i64::from(y1.leading_zeros()) };
         if rest <= stop as i64 {
             break Ok(());
         }
-        let m = if n == 1 {
+        let mut m = if n == 1 {
             last(lane, a[0], b[0], stop)
         } else {
             match window(lane, y0, y1, bits, stop as i64).or_else(|| one(y0, y1)) {
                 Some(m) => m,
-                None => break Err(Rare::LongQuotient),
+                None => break Err(GaveUp),
             }
         };
-        let (h0, h1) = rows(lane, x, &m, n, y);
+        with_limbs!(n, N, rows(lane, x, &mut m, y));
         core::mem::swap(&mut x, &mut y);
-        if h0 | h1 != 0 {
-            break Err(Rare::Negative);
-        }
         step(&m);
     };
     for (out, x) in [x0, x1].into_iter().zip(&*x) {
@@ -205,17 +206,17 @@ pub fn reduce<L: Lane, const N: usize>(
 /// Steps on numbers of one limb, exact.
 #[inline(always)]
 fn last<L: Lane>(lane: L, mut a: u64, mut b: u64, stop: usize) -> Matrix {
-    let mut m = Matrix { p: 1, q: 0, r: 0, t: 1, odd: false };
+    let mut m = Matrix::ONE;
+    let short = |m: &Matrix| (m.f[1].unsigned_abs() | m.g[1].unsigned_abs()) >> 31 == 0;
     // Quotients beyond 2^62 are taken in two parts, so that entries stay below 2^63.
-    while b >> stop != 0 && (m.t | m.r) >> 31 == 0 {
+    while b >> stop != 0 && short(&m) {
         let quotient = lane.div(a, b).0.min(1 << 62);
-        if quotient >> 31 != 0 && m.odd | (m.t != 1) {
+        if quotient >> 31 != 0 && m != Matrix::ONE {
             break;
         }
         (a, b) = (b, a - quotient * b);
-        (m.p, m.r) = (m.r, m.p + quotient * m.r);
-        (m.q, m.t) = (m.t, m.q + quotient * m.t);
-        m.odd = !m.odd;
+        let next = |k: [i64; 2]| [k[1], k[0] - quotient as i64 * k[1]];
+        m = Matrix { f: next(m.f), g: next(m.g) };
     }
     m
 }
@@ -230,5 +231,5 @@ fn one(y0: u128, y1: u128) -> Option<Matrix> {
     // It is at least 1, as x0 >= x1.
     let quotient = y1.checked_add(1).map_or(1, |above| y0 / above).max(1);
     let quotient = u64::try_from(quotient).ok().filter(|&q| q >> 62 == 0)?;
-    Some(Matrix { p: 0, q: 1, r: 1, t: quotient, odd: true })
+    Some(Matrix { f: [0, 1], g: [1, -(quotient as i64)] })
 }

@@ -3,8 +3,7 @@
 use lanework_integer::kernels::Adx;
 
 use super::generic::nucomp;
-use super::generic::nudupl::square_with;
-use super::{Form512, Form1024, Form2048, Kernels, candidates, chain_kernel, eight, one_by_one};
+use super::{Form512, Form1024, Form2048, Kernels, candidates, chain_kernel, one_by_one};
 
 pub(super) static KERNELS: Kernels = Kernels {
     square512,
@@ -19,8 +18,8 @@ pub(super) static KERNELS: Kernels = Kernels {
 };
 
 /// # Safety
-/// The CPU must have BMI1, BMI2 and ADX.
-#[target_feature(enable = "bmi1,bmi2,adx")]
+/// The CPU must have BMI1, BMI2, LZCNT and ADX.
+#[target_feature(enable = "bmi1,bmi2,lzcnt,adx")]
 unsafe fn square512(form: &mut Form512, stop: usize, n: u64) -> u64 {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
@@ -28,27 +27,17 @@ unsafe fn square512(form: &mut Form512, stop: usize, n: u64) -> u64 {
 }
 
 /// # Safety
-/// The CPU must have BMI1, BMI2 and ADX.
-#[target_feature(enable = "bmi1,bmi2,adx")]
+/// The CPU must have BMI1, BMI2, LZCNT and ADX.
+#[target_feature(enable = "bmi1,bmi2,lzcnt,adx")]
 unsafe fn square1024(form: &mut Form1024, stop: usize, n: u64) -> u64 {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
-    let mut done = 0;
-    while done < n {
-        let invert = |a: &_, b: &_| lanework_integer::gcd::binary::invert(lane, a, b);
-        // SAFETY: the caller's promise.
-        let multiples = |form: &_| unsafe { eight::multiples(form, invert) };
-        if !square_with::<_, 8, 9, 5>(lane, form, stop, multiples) {
-            break;
-        }
-        done += 1;
-    }
-    done
+    chain_kernel!(lane, form, stop, n, 8 9 5 13)
 }
 
 /// # Safety
-/// The CPU must have BMI1, BMI2 and ADX.
-#[target_feature(enable = "bmi1,bmi2,adx")]
+/// The CPU must have BMI1, BMI2, LZCNT and ADX.
+#[target_feature(enable = "bmi1,bmi2,lzcnt,adx")]
 unsafe fn square2048(form: &mut Form2048, stop: usize, n: u64) -> u64 {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
@@ -56,8 +45,8 @@ unsafe fn square2048(form: &mut Form2048, stop: usize, n: u64) -> u64 {
 }
 
 /// # Safety
-/// The CPU must have BMI1, BMI2 and ADX.
-#[target_feature(enable = "bmi1,bmi2,adx")]
+/// The CPU must have BMI1, BMI2, LZCNT and ADX.
+#[target_feature(enable = "bmi1,bmi2,lzcnt,adx")]
 pub(super) unsafe fn compose512(x: &Form512, y: &Form512, stop: usize) -> Option<Form512> {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
@@ -65,8 +54,8 @@ pub(super) unsafe fn compose512(x: &Form512, y: &Form512, stop: usize) -> Option
 }
 
 /// # Safety
-/// The CPU must have BMI1, BMI2 and ADX.
-#[target_feature(enable = "bmi1,bmi2,adx")]
+/// The CPU must have BMI1, BMI2, LZCNT and ADX.
+#[target_feature(enable = "bmi1,bmi2,lzcnt,adx")]
 pub(super) unsafe fn compose1024(x: &Form1024, y: &Form1024, stop: usize) -> Option<Form1024> {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
@@ -74,8 +63,8 @@ pub(super) unsafe fn compose1024(x: &Form1024, y: &Form1024, stop: usize) -> Opt
 }
 
 /// # Safety
-/// The CPU must have BMI1, BMI2 and ADX.
-#[target_feature(enable = "bmi1,bmi2,adx")]
+/// The CPU must have BMI1, BMI2, LZCNT and ADX.
+#[target_feature(enable = "bmi1,bmi2,lzcnt,adx")]
 pub(super) unsafe fn compose2048(x: &Form2048, y: &Form2048, stop: usize) -> Option<Form2048> {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
@@ -83,8 +72,8 @@ pub(super) unsafe fn compose2048(x: &Form2048, y: &Form2048, stop: usize) -> Opt
 }
 
 /// # Safety
-/// The CPU must have BMI1, BMI2 and ADX.
-#[target_feature(enable = "bmi1,bmi2,adx")]
+/// The CPU must have BMI1, BMI2, LZCNT and ADX.
+#[target_feature(enable = "bmi1,bmi2,lzcnt,adx")]
 unsafe fn multiply1024(pairs: &mut [(Form1024, Form1024)], stop: usize) -> u64 {
     // SAFETY: the caller's promise.
     one_by_one!(pairs, |x, y| unsafe { compose1024(x, y, stop) })

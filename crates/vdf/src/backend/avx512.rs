@@ -3,11 +3,14 @@
 use lanework_integer::gcd::binary::{self, Inverse};
 use lanework_integer::kernels::Adx;
 
-use super::{Form512, Form1024, Form2048, Kernels, adx, candidates, chain_kernel, eight};
+pub use multiples::multiples;
+
+use super::{Form512, Form1024, Form2048, Kernels, adx, candidates, chain_kernel};
 
 mod batch;
 mod forms;
 mod inverse;
+mod multiples;
 mod partial;
 #[cfg(test)]
 mod tests;
@@ -78,7 +81,7 @@ pub fn invert(lane: Adx, a: &[u64; 8], b: &[u64; 8]) -> Option<Inverse<13>> {
 #[inline]
 pub fn rows(lane: Adx, form: &Form1024, stop: usize) -> Option<(partial::Rows, i64)> {
     // SAFETY: this function is compiled for the features that they need.
-    let (m, k) = unsafe { eight::multiples(form, |a, b| invert(lane, a, b))? };
+    let (m, k) = unsafe { multiples(form, |a, b| invert(lane, a, b))? };
     // e is at most about c / 2^stop, or c / a if there is nothing to reduce, and has to fit in the lanes.
     let least = stop.min(lanework_integer::limbs::bits(&form.a));
     if lanework_integer::limbs::bits(&form.c) > least + partial::LONGEST - 2 {

@@ -67,5 +67,5 @@ impl Rows for Adx {
 portable::stamp!(
     // SAFETY: the row of the table names these features, and kernels are reached only through it.
     unsafe { Adx::assume() },
-    #[target_feature(enable = "bmi1,bmi2,adx")]
+    #[target_feature(enable = "bmi1,bmi2,lzcnt,adx")]
 );

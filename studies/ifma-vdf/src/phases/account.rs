@@ -3,9 +3,9 @@
 use lanework_integer::gcd::binary::{self, Inverse};
 use lanework_integer::kernels::Portable;
 use lanework_vdf::chain::{Chain, ChainError};
-use lanework_vdf::internals::{Form1024, compose, form1024, multiples, rows};
 #[cfg(target_arch = "x86_64")]
-use lanework_vdf::internals::{avx512, eight};
+use lanework_vdf::internals::avx512;
+use lanework_vdf::internals::{Form1024, compose, form1024, multiples, rows};
 use lanework_vdf::{Discriminant, Engine, Form};
 
 /// A phase of a squaring, and all before it.
@@ -62,7 +62,7 @@ macro_rules! generic {
                 Phase::Inverse => $invert(&form.a, &form.b).map(|x: Inverse<13>| x.magnitude[0]),
                 Phase::Multiples => $multiples(form).map(|(m, k)| m[0] ^ k[0]),
                 Phase::Partial => rows(form).map(|r| r.x[0][0] ^ r.x[1][0] ^ r.v[1][0] ^ r.e[1][0]),
-                Phase::Forms => rows(form).and_then(|r| compose(&r)).map(|s: Form1024| s.a[0]),
+                Phase::Forms => rows(form).and_then(|r| compose(&r, &form.b)).map(|s: Form1024| s.a[0]),
             });
         }
         tally
@@ -81,15 +81,13 @@ mod x86_64 {
     use super::*;
 
     /// # Safety
-    /// The CPU must have BMI1, BMI2 and ADX.
-    #[target_feature(enable = "bmi1,bmi2,adx")]
+    /// The CPU must have BMI1, BMI2, LZCNT and ADX.
+    #[target_feature(enable = "bmi1,bmi2,lzcnt,adx")]
     pub(super) unsafe fn adx(forms: &[Form1024], stop: usize, upto: Phase) -> Tally {
-        // SAFETY: this function's own contract has all three.
+        // SAFETY: this function's own contract has all four.
         let lane = unsafe { Adx::assume() };
         let invert = |a: &_, b: &_| binary::invert(lane, a, b);
-        // SAFETY: BMI2 and ADX are in this function's own contract.
-        let multiples = |form: &_| unsafe { eight::multiples(form, invert) };
-        generic!(lane, forms, stop, upto, invert, multiples)
+        generic!(lane, forms, stop, upto, invert, |form: &_| multiples(form, invert))
     }
 
     /// # Safety
@@ -106,7 +104,7 @@ mod x86_64 {
                 Phase::Inverse => avx512::invert(lane, &form.a, &form.b).map(|x| x.magnitude[0]),
                 Phase::Multiples => {
                     // SAFETY: BMI2 and ADX are in this function's own contract.
-                    let found = unsafe { eight::multiples(form, |a, b| avx512::invert(lane, a, b)) };
+                    let found = unsafe { avx512::multiples(form, |a, b| avx512::invert(lane, a, b)) };
                     found.map(|(m, k)| m[0] ^ k[0])
                 }
                 Phase::Partial => avx512::rows(lane, form, stop).map(|(rows, determinant)| {
@@ -123,7 +121,7 @@ mod x86_64 {
 /// The engine's code up to a phase, if it is known here.
 fn kernel(engine: Engine) -> Option<Kernel> {
     match engine.name() {
-        // SAFETY: an engine of this name exists only where its row's features were found. They are BMI1, BMI2 and ADX.
+        // SAFETY: an engine of this name exists only where its row's features were found. They are BMI1, BMI2, LZCNT and ADX.
         #[cfg(target_arch = "x86_64")]
         "adx" => Some(|forms, stop, upto| unsafe { x86_64::adx(forms, stop, upto) }),
         // SAFETY: an engine of this name exists only where its row's features were found. They are those of this kernel.

@@ -18,8 +18,8 @@ fn euclid(lane: impl kernels::Lane, out: &mut [u64; N + 4], a: &[u64; N], b: &[u
     x1[0] |= 1;
     let mut sums = [0u64; 4];
     let done = gcd::euclid::reduce(lane, &mut x0, &mut x1, 0, |m| {
-        for (sum, term) in sums.iter_mut().zip([m.p, m.q, m.r, m.t]) {
-            *sum = sum.rotate_left(1).wrapping_add(term);
+        for (sum, &term) in sums.iter_mut().zip(m.f.iter().chain(&m.g)) {
+            *sum = sum.rotate_left(1).wrapping_add(term as u64);
         }
     });
     out[..N].copy_from_slice(&x0);
@@ -49,9 +49,9 @@ pub extern "C" fn spill_binary_portable(out: &mut [u64; M + 1], a: &[u64; N], b:
 }
 
 /// # Safety
-/// The processor must have BMI1, BMI2 and ADX.
+/// The processor must have BMI1, BMI2, LZCNT and ADX.
 #[unsafe(no_mangle)]
-#[target_feature(enable = "bmi1,bmi2,adx")]
+#[target_feature(enable = "bmi1,bmi2,lzcnt,adx")]
 pub unsafe extern "C" fn spill_euclid_adx(out: &mut [u64; N + 4], a: &[u64; N], b: &[u64; N]) {
     // SAFETY: by this function's own contract.
     euclid(unsafe { kernels::Adx::assume() }, out, a, b);
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn spill_euclid_adx(out: &mut [u64; N + 4], a: &[u64; N], 
 /// # Safety
 /// As above.
 #[unsafe(no_mangle)]
-#[target_feature(enable = "bmi1,bmi2,adx")]
+#[target_feature(enable = "bmi1,bmi2,lzcnt,adx")]
 pub unsafe extern "C" fn spill_binary_adx(out: &mut [u64; M + 1], a: &[u64; N], b: &[u64; N]) {
     // SAFETY: by this function's own contract.
     binary(unsafe { kernels::Adx::assume() }, out, a, b);

@@ -4,57 +4,49 @@
 use lanework_integer::gcd::euclid::Matrix;
 use lanework_integer::kernels::Lane;
 
-/// A cofactor's column, as magnitudes, and S columns modulo 2^(64 H), times the determinant so that they need no signs.
+/// The first rows' cofactors, and S further columns, all in two's complement.
 #[derive(Clone, Copy)]
 pub(super) struct Columns<const H: usize, const S: usize> {
     pub(super) cofactor: [[u64; H]; 2],
-    pub(super) signed: [[[u64; H]; 2]; S],
-}
-
-impl<const H: usize, const S: usize> Columns<H, S> {
-    /// For the first rows: cofactors 0 and 1, the others as given.
-    #[inline(always)]
-    pub(super) fn new(signed: [[[u64; H]; 2]; S]) -> Columns<H, S> {
-        let mut cofactor = [[0; H]; 2];
-        cofactor[1][0] = 1;
-        Columns { cofactor, signed }
-    }
+    pub(super) others: [[[u64; H]; 2]; S],
 }
 
 /// The columns of this step and, alternating, of the step before, so that limbs just written are not copied.
 pub(super) struct Along<const H: usize, const S: usize> {
     halves: [Columns<H, S>; 2],
     second: bool,
+    /// Bits of the cofactors, at most.
+    bits: usize,
     /// Whether the matrices so far have determinant -1.
     pub(super) odd: bool,
-    /// Whether no cofactor has outgrown its H limbs.
-    pub(super) fits: bool,
 }
 
 impl<const H: usize, const S: usize> Along<H, S> {
+    /// Beside the first rows: cofactors 0 and 1, the others as given.
     #[inline(always)]
-    pub(super) fn new(columns: Columns<H, S>) -> Along<H, S> {
-        Along { halves: [columns; 2], second: false, odd: false, fits: true }
+    pub(super) fn new(others: [[[u64; H]; 2]; S]) -> Along<H, S> {
+        let mut cofactor = [[0; H]; 2];
+        cofactor[1][0] = 1;
+        Along { halves: [Columns { cofactor, others }; 2], second: false, bits: 1, odd: false }
     }
 
     #[inline(always)]
     pub(super) fn step<L: Lane>(&mut self, lane: L, m: &Matrix) {
         let [first, second] = &mut self.halves;
         let (now, next) = if self.second { (&*second, first) } else { (&*first, second) };
-        let ([v0, v1], [w0, w1]) = (&now.cofactor, &mut next.cofactor);
-        let h0 = lane.plus(v0, v1, m.p, m.q, w0);
-        let h1 = lane.plus(v0, v1, m.r, m.t, w1);
-        for ([e0, e1], [f0, f1]) in now.signed.iter().zip(&mut next.signed) {
-            lane.minus(e0, e1, m.p, m.q, f0);
-            lane.minus(e1, e0, m.t, m.r, f1);
+        let pairs = core::iter::once((&now.cofactor, &mut next.cofactor));
+        for (from, to) in pairs.chain(now.others.iter().zip(&mut next.others)) {
+            m.row(lane, 0, from, &mut to[0]);
+            m.row(lane, 1, from, &mut to[1]);
         }
         self.second = !self.second;
-        self.fits &= h0 | h1 == 0;
-        self.odd ^= m.odd;
+        self.bits += m.bits() as usize;
+        self.odd ^= m.determinant() < 0;
     }
 
+    /// The columns, unless a cofactor may have outgrown its limbs.
     #[inline(always)]
-    pub(super) fn now(&self) -> &Columns<H, S> {
-        &self.halves[usize::from(self.second)]
+    pub(super) fn done(&self) -> Option<&Columns<H, S>> {
+        (self.bits < 64 * H).then_some(&self.halves[usize::from(self.second)])
     }
 }

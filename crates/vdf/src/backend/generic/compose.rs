@@ -3,14 +3,13 @@
 
 use crate::backend::FormLimbs;
 
-/// Rows (x, v, e) of `nudupl`: x and |v| as they are, e times the determinant and in two's complement. v0 is not above 0 and v1
-/// not below if the determinant is 1 (not `odd`), else the other way around.
+/// Rows (x, v, e) of `nudupl`, in two's complement; x is not negative.
 pub struct Rows<const H: usize> {
     /// x.
     pub x: [[u64; H]; 2],
-    /// |v|.
+    /// v.
     pub v: [[u64; H]; 2],
-    /// e times the determinant.
+    /// e.
     pub e: [[u64; H]; 2],
     /// Whether the determinant is -1.
     pub odd: bool,
@@ -37,9 +36,34 @@ pub(crate) fn mul_low<const A: usize, const B: usize, const R: usize>(
     out
 }
 
+/// The low R limbs of x^2: products of two different limbs once, doubled.
+#[inline(always)]
+fn square_low<const A: usize, const R: usize>(x: &[u64; A]) -> [u64; R] {
+    let mut out = [0; R];
+    for i in 0..A {
+        let mut carry = 0;
+        for j in i + 1..A {
+            if i + j < R {
+                (out[i + j], carry) = x[j].carrying_mul_add(x[i], out[i + j], carry);
+            }
+        }
+        if i + A < R {
+            out[i + A] = carry;
+        }
+    }
+    let (mut below, mut carry) = (0, false);
+    for i in 0..R {
+        let (low, high) = if i / 2 < A { x[i / 2].carrying_mul(x[i / 2], 0) } else { (0, 0) };
+        let twice = out[i] << 1 | below >> 63;
+        below = out[i];
+        (out[i], carry) = twice.carrying_add(if i % 2 == 0 { low } else { high }, carry);
+    }
+    out
+}
+
 /// x + y modulo 2^(64 R).
 #[inline(always)]
-fn add<const R: usize>(x: &[u64; R], y: &[u64; R]) -> [u64; R] {
+pub(super) fn add<const R: usize>(x: &[u64; R], y: &[u64; R]) -> [u64; R] {
     let (mut out, mut carry) = ([0; R], false);
     for i in 0..R {
         (out[i], carry) = x[i].carrying_add(y[i], carry);
@@ -78,27 +102,41 @@ fn magnitude<const R: usize>(x: &[u64; R]) -> ([u64; R], bool) {
     (out, mask != 0)
 }
 
-/// e v of a signed e.
+/// x y of numbers in two's complement. C < 2 H.
 #[inline(always)]
-fn signed<const H: usize, const C: usize>(e: &[u64; H], v: &[u64; H]) -> [u64; C] {
-    let mut out: [u64; C] = mul_low(e, v);
-    let mask = 0u64.wrapping_sub(e[H - 1] >> 63);
-    let mut borrow = false;
+pub(super) fn product<const H: usize, const C: usize>(x: &[u64; H], y: &[u64; H]) -> [u64; C] {
+    let mut out: [u64; C] = mul_low(x, y);
+    let negative = |x: &[u64; H]| 0u64.wrapping_sub(x[H - 1] >> 63);
+    let (minus_x, minus_y) = (negative(x), negative(y));
+    let (mut first, mut second) = (false, false);
     for i in H..C {
-        (out[i], borrow) = out[i].borrowing_sub(v[i - H] & mask, borrow);
+        (out[i], first) = out[i].borrowing_sub(y[i - H] & minus_x, first);
+        (out[i], second) = out[i].borrowing_sub(x[i - H] & minus_y, second);
     }
     out
 }
 
-/// The form of the rows' lattice, reduced to |b| <= a, or `None` if it does not fit. C = 2 H - 1 limbs, N = C - 1.
+/// The form of the rows' lattice, reduced to |b| <= a, or `None` if it does not fit. `b` is the squared form's. C = 2 H - 1 limbs,
+/// N = C - 1.
 #[inline(always)]
-pub fn compose<const N: usize, const C: usize, const H: usize>(rows: &Rows<H>) -> Option<FormLimbs<N, C>> {
+pub fn compose<const N: usize, const C: usize, const H: usize>(
+    rows: &Rows<H>,
+    b: &[u64; N],
+) -> Option<FormLimbs<N, C>> {
     let ([x0, x1], [v0, v1], [e0, e1]) = (&rows.x, &rows.v, &rows.e);
-    let a = sub(&mul_low(x0, x0), &signed(e0, v0)).0;
-    let c = add(&mul_low(x1, x1), &signed(e1, v1));
-    let b: [u64; C] = mul_low(x0, x1);
-    let b = add(&add(&b, &b), &sub(&signed(e0, v1), &signed(e1, v0)).0);
-    reduce(a, b, c, rows.odd)
+    let a = add(&square_low(x0), &product(e0, v0));
+    let c = add(&square_low(x1), &product(e1, v1));
+    // e1 v0 = e0 v1 - det b, since det a = x0 v1 - x1 v0 and e0 v1 - e1 v0 = b (x0 v1 - x1 v0) / a.
+    let half: [u64; C] = add(&mul_low(x0, x1), &product(e0, v1));
+    // - det b in complement.
+    let flip = if rows.odd { 0 } else { u64::MAX };
+    let (mut middle, mut below, mut carry) = ([0; C], 0, !rows.odd);
+    for i in 0..C {
+        let limb = if i < N { b[i] } else { 0 };
+        (middle[i], carry) = (half[i] << 1 | below >> 63).carrying_add(limb ^ flip, carry);
+        below = half[i];
+    }
+    reduce(a, middle, c, rows.odd)
 }
 
 /// Steps of reduction before the general code takes over.

@@ -16,7 +16,7 @@ use lanework_integer::kernels::Lane;
 use lanework_integer::limbs;
 
 use super::columns::{Along, Columns};
-use super::compose::{mul_low, reduce};
+use super::compose::{product as signed_product, reduce};
 use super::nudupl::{divide, inverse64, quotient};
 use crate::backend::FormLimbs;
 
@@ -175,18 +175,6 @@ fn low<const C: usize, const H: usize>(x: &[u64; C]) -> [u64; H] {
     core::array::from_fn(|i| x[i])
 }
 
-/// e v of a signed e. C = 2 H - 1.
-#[inline(always)]
-fn times<const H: usize, const C: usize>(e: &[u64; H], v: &[u64; H]) -> [u64; C] {
-    let mut out: [u64; C] = mul_low(e, v);
-    let mask = 0u64.wrapping_sub(e[H - 1] >> 63);
-    let mut borrow = false;
-    for i in H..C {
-        (out[i], borrow) = out[i].borrowing_sub(v[i - H] & mask, borrow);
-    }
-    out
-}
-
 /// The operands of NUCOMP, in two's complement. v1 is odd, and has no prime up to 47 in common with v2.
 pub(crate) struct Operands<const C: usize> {
     pub(crate) v1: [u64; C],
@@ -287,32 +275,33 @@ pub(crate) fn compose<
 
     let short = low::<C, H>;
     let (k_low, v1_low) = (short(&k), short(v1));
-    let mut along = Along::<H, 2>::new(Columns::new([
+    let mut along = Along::<H, 2>::new([
         [short(v2), quotient::<H, H>(&short(v2), &k_low, &short(&m), &v1_low, v1_inverse)],
         [short(s), quotient::<H, H>(&short(s), &k_low, &negated(short(c2), true), &v1_low, v1_inverse)],
-    ]));
+    ]);
     let (mut r0, mut r1) = (*v1, k);
     euclid::reduce(lane, &mut r0, &mut r1, stop, |m| along.step(lane, m)).ok()?;
-    if !along.fits || r0[H..].iter().any(|&x| x != 0) {
+    let Columns { cofactor: y, others: [big_m, big_n] } = along.done()?;
+    // Room for signs.
+    if r0[H - 1] >> 61 != 0 || r0[H..].iter().any(|&x| x != 0) {
         return None;
     }
-    let Columns { cofactor: y, signed: [m_columns, n] } = along.now();
     // |M| <= (v2 r + |m| y) / v1 and |N| <= (|s| r + c2 y) / v1, in bits; they must fit, and so must the sums of four
     // products.
     let room = 64 * C - 4;
-    let (r_bits, y_bits, v1_bits) = (limbs::bits(&r0), limbs::bits(&y[1]), limbs::bits(v1));
+    let (r_bits, v1_bits) = (limbs::bits(&r0), limbs::bits(v1));
+    let y_bits = limbs::bits(&negated(y[1], y[1][H - 1] >> 63 != 0));
     let signed = |x: &[u64; C]| limbs::bits(&negated(*x, x[C - 1] >> 63 != 0));
     let m_bits = (limbs::bits(v2) + r_bits).max(signed(&m) + y_bits) + 2;
     let n_bits = (signed(s) + r_bits).max(limbs::bits(c2) + y_bits) + 2;
     if m_bits.max(n_bits) > 64 * H - 1 + v1_bits || (r_bits + m_bits).max(y_bits + n_bits) > room + v1_bits {
         return None;
     }
-    let m = [negated(m_columns[0], along.odd), negated(m_columns[1], along.odd)];
     let (r0, r1) = (short(&r0), short(&r1));
-    let product = times::<H, C>;
-    let a = sub(product(&m[0], &r0), &product(&n[0], &y[0]));
-    let c = add(product(&m[1], &r1), &product(&n[1], &y[1]));
-    let b = add(product(&m[1], &r0), &product(&m[0], &r1));
-    let b = sub(add(b, &product(&n[0], &y[1])), &product(&n[1], &y[0]));
+    let product = signed_product::<H, C>;
+    let a = add(product(&big_m[0], &r0), &product(&big_n[0], &y[0]));
+    let c = add(product(&big_m[1], &r1), &product(&big_n[1], &y[1]));
+    let b = add(product(&big_m[1], &r0), &product(&big_m[0], &r1));
+    let b = add(b, &add(product(&big_n[0], &y[1]), &product(&big_n[1], &y[0])));
     reduce(a, b, c, along.odd)
 }

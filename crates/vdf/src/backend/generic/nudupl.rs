@@ -15,7 +15,7 @@ use lanework_integer::gcd::euclid;
 use lanework_integer::kernels::Lane;
 use lanework_integer::limbs;
 
-use super::columns::{Along, Columns};
+use super::columns::Along;
 use super::compose::{self, Rows};
 use crate::backend::FormLimbs;
 
@@ -116,18 +116,9 @@ pub(crate) fn square<L: Lane, const N: usize, const C: usize, const H: usize, co
     stop: usize,
     invert: impl FnOnce(&[u64; N], &[u64; N]) -> Option<Inverse<M>>,
 ) -> bool {
-    square_with::<L, N, C, H>(lane, form, stop, |form| multiples(form, invert))
-}
-
-/// [`square`] with another code for [`multiples`].
-#[inline(always)]
-pub(crate) fn square_with<L: Lane, const N: usize, const C: usize, const H: usize>(
-    lane: L,
-    form: &mut FormLimbs<N, C>,
-    stop: usize,
-    multiples: impl FnOnce(&FormLimbs<N, C>) -> Option<([u64; N], [u64; N])>,
-) -> bool {
-    match rows::<_, N, C, H>(lane, form, stop, multiples).and_then(|rows| compose::compose(&rows)) {
+    match rows::<_, N, C, H>(lane, form, stop, |form| multiples(form, invert))
+        .and_then(|rows| compose::compose(&rows, &form.b))
+    {
         Some(mut square) => {
             square.negative ^= form.negative;
             *form = square;
@@ -171,7 +162,7 @@ pub fn rows<L: Lane, const N: usize, const C: usize, const H: usize>(
     multiples: impl FnOnce(&FormLimbs<N, C>) -> Option<([u64; N], [u64; N])>,
 ) -> Option<Rows<H>> {
     let FormLimbs { a, b, c, .. } = form;
-    // |e| <= x + c v / a, where v is at most a / 2^stop, or 1 if there is nothing to reduce: it must fit H limbs. In
+    // |e| <= x + c v / a, where v is at most 4/3 a / 2^stop, or 1 if there is nothing to reduce: it must fit H limbs. In
     // groups of 512, 1,024 and 2,048 bits every c that fits its limbs is short enough. In groups a little above half
     // of these sizes it may be too long.
     if limbs::bits(c) + 3 > stop.min(limbs::bits(a)) + 64 * H {
@@ -182,15 +173,17 @@ pub fn rows<L: Lane, const N: usize, const C: usize, const H: usize>(
     let (mut e0, mut e1) = ([0; H], [0; H]);
     e0.copy_from_slice(&b[..H]);
     e1.copy_from_slice(&m[..H]);
-    let mut along = Along::<H, 1>::new(Columns::new([[e0, e1]]));
+    let mut along = Along::<H, 1>::new([[e0, e1]]);
     euclid::reduce(lane, &mut x0, &mut x1, stop, |m| along.step(lane, m)).ok()?;
-    if !along.fits || x0[H..].iter().any(|&x| x != 0) {
+    let columns = along.done()?;
+    // Room for signs.
+    if x0[H - 1] >> 61 != 0 || x0[H..].iter().any(|&x| x != 0) {
         return None;
     }
     Some(Rows {
         x: [*x0.first_chunk()?, *x1.first_chunk()?],
-        v: along.now().cofactor,
-        e: along.now().signed[0],
+        v: columns.cofactor,
+        e: columns.others[0],
         odd: along.odd,
     })
 }

@@ -252,11 +252,14 @@ pub(crate) fn apply<L: Rows, const V: usize, const N: usize>(
     out: &mut [Number<V>; 2],
 ) -> bool {
     let mut fits = true;
-    let (a, b) = (&words!(x[0])[..N], &words!(x[1])[..N]);
+    let (a, b) = (
+        words!(x[0]).first_chunk::<N>().expect("N words"),
+        words!(x[1]).first_chunk::<N>().expect("N words"),
+    );
     for (row, out) in m.iter().zip(out) {
         let (p, q) = (row[0].unsigned_abs(), row[1].unsigned_abs());
         let (s, t) = (x[0].negative != (row[0] < 0), x[1].negative != (row[1] < 0));
-        let rest = &mut words!(mut out)[..N];
+        let rest: &mut [u64; N] = words!(mut out).first_chunk_mut().expect("N words");
         let (high, negative) = if s == t {
             (lane.plus(a, b, p, q, rest), s)
         } else {

@@ -5,8 +5,8 @@ use core::arch::asm;
 use lanework_integer::gcd::binary::Inverse;
 use lanework_integer::limbs;
 
-use super::Form1024;
-use super::generic::nudupl::inverse64;
+use crate::backend::Form1024;
+use crate::backend::generic::nudupl::inverse64;
 
 /// t += f x over the limbs at the given offsets in bytes; returns the limb above and the second limb of t.
 macro_rules! row {
