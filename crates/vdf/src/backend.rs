@@ -139,7 +139,7 @@ pub(crate) use one_by_one;
 
 /// The loop of every kernel.
 macro_rules! chain_kernel {
-    ($lane:expr, $form:ident, $stop:ident, $n:ident, $($sizes:literal)*) => {{
+    ($lane:expr, $form:ident, $stop:expr, $n:ident, $($sizes:literal)*) => {{
         let mut done = 0;
         while done < $n {
             let invert = |a: &_, b: &_| lanework_integer::gcd::binary::invert($lane, a, b);

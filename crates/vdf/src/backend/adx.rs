@@ -17,13 +17,18 @@ pub(super) static KERNELS: Kernels = Kernels {
     candidates: &candidates::adx::CANDIDATES,
 };
 
+/// Where squarings stop: three bits above a quarter of the discriminant's length, for words are better than the five for lanes.
+const fn lower(stop: usize) -> usize {
+    stop.saturating_sub(2)
+}
+
 /// # Safety
 /// The CPU must have BMI1, BMI2, LZCNT and ADX.
 #[target_feature(enable = "bmi1,bmi2,lzcnt,adx")]
 unsafe fn square512(form: &mut Form512, stop: usize, n: u64) -> u64 {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
-    chain_kernel!(lane, form, stop, n, 4 5 3 9)
+    chain_kernel!(lane, form, lower(stop), n, 4 5 3 9)
 }
 
 /// # Safety
@@ -32,7 +37,7 @@ unsafe fn square512(form: &mut Form512, stop: usize, n: u64) -> u64 {
 unsafe fn square1024(form: &mut Form1024, stop: usize, n: u64) -> u64 {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
-    chain_kernel!(lane, form, stop, n, 8 9 5 13)
+    chain_kernel!(lane, form, lower(stop), n, 8 9 5 13)
 }
 
 /// # Safety
@@ -41,7 +46,7 @@ unsafe fn square1024(form: &mut Form1024, stop: usize, n: u64) -> u64 {
 unsafe fn square2048(form: &mut Form2048, stop: usize, n: u64) -> u64 {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
-    chain_kernel!(lane, form, stop, n, 16 17 9 21)
+    chain_kernel!(lane, form, lower(stop), n, 16 17 9 21)
 }
 
 /// # Safety
