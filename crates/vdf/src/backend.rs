@@ -7,7 +7,7 @@ use lanework_cpu::{Backend, Backends, Features};
 use candidates::Candidates;
 
 #[cfg(target_arch = "x86_64")]
-mod adx;
+pub(crate) mod adx;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
 pub(crate) mod candidates;

@@ -10,6 +10,12 @@ pub use crate::backend::generic::compose::compose;
 pub use crate::backend::generic::nudupl::{multiples, rows};
 use crate::chain::Chain;
 
+/// The kernels of `adx`.
+#[cfg(target_arch = "x86_64")]
+pub mod adx {
+    pub use crate::backend::adx::lower;
+}
+
 /// The kernels of `avx512`.
 #[cfg(target_arch = "x86_64")]
 pub mod avx512 {

@@ -18,7 +18,8 @@ pub(super) static KERNELS: Kernels = Kernels {
 };
 
 /// Where squarings stop: three bits above a quarter of the discriminant's length, for words are better than the five for lanes.
-const fn lower(stop: usize) -> usize {
+#[must_use]
+pub const fn lower(stop: usize) -> usize {
     stop.saturating_sub(2)
 }
 

@@ -3,9 +3,9 @@
 use lanework_integer::gcd::binary::{self, Inverse};
 use lanework_integer::kernels::Portable;
 use lanework_vdf::chain::{Chain, ChainError};
-#[cfg(target_arch = "x86_64")]
-use lanework_vdf::internals::avx512;
 use lanework_vdf::internals::{Form1024, compose, form1024, multiples, rows};
+#[cfg(target_arch = "x86_64")]
+use lanework_vdf::internals::{adx, avx512};
 use lanework_vdf::{Discriminant, Engine, Form};
 
 /// A phase of a squaring, and all before it.
@@ -86,6 +86,7 @@ mod x86_64 {
     pub(super) unsafe fn adx(forms: &[Form1024], stop: usize, upto: Phase) -> Tally {
         // SAFETY: this function's own contract has all four.
         let lane = unsafe { Adx::assume() };
+        let stop = adx::lower(stop);
         let invert = |a: &_, b: &_| binary::invert(lane, a, b);
         generic!(lane, forms, stop, upto, invert, |form: &_| multiples(form, invert))
     }
