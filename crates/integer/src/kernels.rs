@@ -90,44 +90,6 @@ pub trait Lane: Copy {
 /// The least `limit` of [`Lane::nearest`]: factors stay below 1.5 * 2^30.
 pub const PRECISE: u64 = 1 << 34;
 
-/// f x\[0\] + g x\[1\] = p x\[i\] - q x\[1 - i\] for factors of opposite signs: (i, p, q).
-#[inline(always)]
-pub(crate) fn difference(f: i64, g: i64) -> (usize, u64, u64) {
-    // By masks: the signs are random.
-    let turned = (f | g.wrapping_neg()) >> 63;
-    let both = (f ^ g) & turned;
-    ((turned & 1) as usize, (f ^ both) as u64, (g ^ both).wrapping_neg() as u64)
-}
-
-/// Limbs of numbers without the ones at the top that both have as 0; at least 1.
-#[inline(always)]
-pub(crate) fn significant<const N: usize>(x: &[[u64; N]; 2], mut n: usize) -> usize {
-    let zero = |n: usize| x[0][n - 1] | x[1][n - 1] == 0;
-    // Mostly one fewer than before or as many, at random: without a branch.
-    n -= usize::from(n > 1 && zero(n));
-    while n > 1 && zero(n) {
-        n -= 1;
-    }
-    n
-}
-
-/// The limbs that [`with_limbs`] takes for n of them.
-pub(crate) const fn rounded(n: usize, most: usize) -> usize {
-    let n = if n <= 12 { n.next_multiple_of(2) } else { n.next_multiple_of(4) };
-    if n < most { n } else { most }
-}
-
-/// Calls `$f` with arguments `$args` for a constant number of limbs: [`rounded`] of `$n` and `$most`.
-macro_rules! with_limbs {
-    ($n:expr, $most:ident, $f:ident $args:tt) => {
-        with_limbs!(@ $n, $most, $f, $args, 2 4 6 8 10 12 16 20 24 28 32 36)
-    };
-    (@ $n:expr, $most:ident, $f:ident, $args:tt, $($limbs:literal)*) => {
-        $(if $limbs < $most && $n <= $limbs { $f::<L, $most, $limbs> $args } else)* { $f::<L, $most, $most> $args }
-    };
-}
-pub(crate) use with_limbs;
-
 /// Lanes without any special instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Portable;

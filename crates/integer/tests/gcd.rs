@@ -234,6 +234,27 @@ fn the_checks_notice_a_wrong_lane() {
     assert!(partial > 100 && inverse > 10, "{partial} and {inverse} of 200");
 }
 
+/// A lane with quotients that do not belong to their remainders makes steps that lead nowhere: the reduction gives up.
+#[test]
+fn a_wrong_quotient_does_not_go_on_forever() {
+    #[derive(Clone, Copy)]
+    struct Wrong;
+    impl Lane for Wrong {
+        fn div(self, a: u64, b: u64) -> (u64, u64) {
+            let (q, r) = (a / b, a % b);
+            if r & 63 == 5 && q > 1 { (q - 1, r) } else { (q, r) }
+        }
+    }
+    let mut random = Random(4);
+    let mut gave_up = 0;
+    for _ in 0..200 {
+        let (mut a, mut b) = (random.limbs::<8>(), random.limbs::<8>());
+        (a[7], b[7], b[0]) = (a[7] | 1 << 63, b[7] >> 1, b[0] | 1);
+        gave_up += u32::from(euclid::reduce(Wrong, &mut a, &mut b, 257, |_| {}).is_err());
+    }
+    assert!(gave_up > 0);
+}
+
 /// Pairs that early versions got wrong: consecutive Fibonacci numbers (most steps), quotients that fill a window, numbers
 /// that differ in one bit, and pairs whose windows come out in the wrong order.
 #[test]

@@ -4,7 +4,8 @@
 //! decide which is larger, and are sometimes wrong: that makes a number negative, and its sign is then changed.
 #![forbid(unsafe_code)]
 
-use crate::kernels::{Lane, difference, rounded, significant, unpack, with_limbs};
+use super::{difference, significant, with_limbs};
+use crate::kernels::{Lane, unpack};
 use crate::limbs;
 
 const LOW: u64 = (1 << 31) - 1;
@@ -24,7 +25,7 @@ fn window<L: Lane>(lane: L, high: (u64, u64), low: (u64, u64)) -> Matrix {
     let word = |high: u64, low: u64| high & !LOW | low & LOW;
     let (m0, m1) = lane.halve31(word(high.0, low.0), word(high.1, low.1));
     let ((f0, g0), (f1, g1)) = (unpack(m0), unpack(m1));
-    // Tops by 2^33 and less than 2 off: 31 bits of them are the shift's, and the next run takes 33.
+    // Divided by 2^33, and off by less than 2: the next run takes no lower bits.
     let times = |f: i64, high: u64| ((i128::from(f << 32) * i128::from((high >> 1) as i64)) >> 64) as i64;
     let top = |f: i64, g: i64| times(f, high.0) + times(g, high.1);
     let bottom =
@@ -163,7 +164,6 @@ pub fn invert<L: Lane, const N: usize, const M: usize>(
         if more > M {
             return None;
         }
-        more = rounded(more, M);
         if more > k {
             for factor in &mut *u {
                 let fill = sign(factor[k - 1]);

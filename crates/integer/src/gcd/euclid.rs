@@ -1,7 +1,8 @@
 //! Lehmer's method with hardware division and the nearest quotients.
 #![forbid(unsafe_code)]
 
-use crate::kernels::{Lane, PRECISE, difference, significant, unpack, with_limbs};
+use super::{difference, significant, with_limbs};
+use crate::kernels::{Lane, PRECISE, unpack};
 use crate::limbs;
 
 /// A window's effect on the pair: x0' = f0 x0 + g0 x1 and x1' = f1 x0 + g1 x1. Unless one of them is 0, the two factors of a row
@@ -90,7 +91,7 @@ fn window<L: Lane>(lane: L, x0: u128, x1: u128, bits: i64, stop: i64) -> Option<
         return None;
     }
     let low = limit(stop, bits - 64);
-    let m = nearest(lane, a, b, low);
+    let mut m = nearest(lane, a, b, low);
     if m == Matrix::ONE {
         return None;
     }
@@ -102,7 +103,6 @@ fn window<L: Lane>(lane: L, x0: u128, x1: u128, bits: i64, stop: i64) -> Option<
     let value = |i: usize| wide(x0, m.f[i]).wrapping_add(wide(x1, m.g[i]));
     let (y0, mut y1) = (value(0), value(1));
     // The last remainder may be negative by less than its error.
-    let mut m = m;
     m.turn(1, (y1 >> 127) as u64);
     let sign = ((y1 as i128) >> 127) as u128;
     y1 = (y1 ^ sign).wrapping_sub(sign);
