@@ -153,6 +153,44 @@ fn run<L: Lane>(lane: L, seed: u64, count: usize) {
     );
 }
 
+/// Numbers with long runs of equal bits have an inverse, although their windows are many and short; numbers with a common divisor
+/// of several limbs have none, and that is noticed in the end.
+fn inverses_of_runs<L: Lane, const N: usize, const M: usize>(lane: L) {
+    let ends = [0, 1, u64::MAX, 1 << 63, u64::MAX >> 4, 0xffff << 20];
+    let mut random = Random(5);
+    for i in 0..if cfg!(miri) { 50 } else { 4_000 } {
+        let (mut a, mut b) = ([0; N], [0; N]);
+        let from = i % N;
+        for x in &mut a[from..] {
+            *x = ends[random.next() as usize % ends.len()];
+        }
+        b.fill_with(|| if i & 64 == 0 { random.next() } else { ends[random.next() as usize % ends.len()] });
+        b[0] |= 1;
+        let (fault, up) = inverse_fault::<L, N, M>(lane, &a, &b);
+        assert!(fault.is_none() && !up, "{fault:?} for {a:x?} modulo {b:x?}");
+        b[N - 1] &= u64::MAX >> 1;
+        let mut twice = b.map(|x| x << 1);
+        (1..N).for_each(|i| twice[i] |= b[i - 1] >> 63);
+        for multiple in [[0; N], b, twice] {
+            let one = core::array::from_fn::<u64, N, _>(|i| u64::from(i == 0));
+            assert_eq!(binary::invert::<L, N, M>(lane, &multiple, &b).is_some(), b == one, "{b:x?}");
+        }
+    }
+}
+
+#[test]
+fn inverses_of_runs_of_equal_bits_are_found() {
+    inverses_of_runs::<_, 4, 9>(Portable);
+    inverses_of_runs::<_, 8, 13>(Portable);
+    inverses_of_runs::<_, 33, 38>(Portable);
+    if let Some(lane) = adx() {
+        inverses_of_runs::<_, 4, 9>(lane);
+        inverses_of_runs::<_, 8, 13>(lane);
+        inverses_of_runs::<_, 16, 21>(lane);
+        inverses_of_runs::<_, 33, 38>(lane);
+    }
+}
+
 #[test]
 fn portable_lanes_agree_with_a_library() {
     run(Portable, 1, 100_000);

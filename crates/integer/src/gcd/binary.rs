@@ -32,7 +32,7 @@ fn window<L: Lane>(lane: L, high: (u64, u64), low: (u64, u64)) -> Matrix {
         |f: i64, g: i64| (f as u64).wrapping_mul(low.0).wrapping_add((g as u64).wrapping_mul(low.1)) >> 31;
     let (x0, x1) = (top(f0, g0), top(f1, g1));
     // A number became negative, or the pair is too short to go on: the caller fixes it before the next window.
-    if x0 | x1 <= 0 {
+    if x0 | x1 < 1 << 28 {
         return Matrix { f0, g0, f1, g1, shift: 31 };
     }
     let (x0, x1, y0, y1) = (x0 as u64, x1 as u64, bottom(f0, g0), bottom(f1, g1));
@@ -97,7 +97,8 @@ fn short<const N: usize, const K: usize>(x: &[u64; N]) -> &[u64; K] {
 }
 
 /// Limbs that the cofactors usually need in window `w`, counted from 0, and a whole one above them: they grow by 43 bits a
-/// window, give or take a few. It does not depend on the numbers, so no processor waits for it.
+/// window, give or take a few. It does not depend on the numbers, so no processor waits for it. Numbers with long runs of equal
+/// bits take more windows, of 31 shifts, than this rule has limbs for.
 const fn room(w: usize) -> usize {
     match w {
         0 => 1,
@@ -155,13 +156,14 @@ pub fn invert<L: Lane, const N: usize, const M: usize>(
         let negative = with_limbs!(n, N, rows(lane, x, &m, y));
         core::mem::swap(&mut x, &mut y);
         // Room for the cofactors: a whole limb of sign above them, since a window lengthens them by at most 63 bits. The
-        // longer the numbers, the further some run ahead of the rule.
+        // longer the numbers, the further some run ahead of the rule. Cofactors of 0 modulo a number of several limbs never
+        // grow: windows of at least 31 shifts are counted, too.
         let sign = |x: u64| 0u64.wrapping_sub(x >> 63);
-        let mut more = room(w).max(k);
+        let mut more = room(w).min(M).max(k);
         if more == k && k > 1 && u.iter().any(|factor| factor[k - 1] != sign(factor[k - 2])) {
             more += 1;
         }
-        if more > M {
+        if more > M || w > 8 * N {
             return None;
         }
         if more > k {
