@@ -115,6 +115,9 @@ fn own(flags: &Flags) -> Option<PathBuf> {
     std::env::current_exe().ok()
 }
 
+/// What a build that was not made is not raced at.
+const EVERY: &str = "every subject";
+
 /// Builds' files by their names.
 type Executables = Vec<(String, PathBuf)>;
 
@@ -175,7 +178,7 @@ fn make(
             }
             Err(why) if flags.name == asked.baseline => return Err(Failure::unavailable(why)),
             Err(why) => record.not_here.push(NotHere {
-                subject: "every subject".to_owned(),
+                subject: EVERY.to_owned(),
                 variant: format!("build {}", flags.name),
                 why,
             }),
@@ -184,8 +187,8 @@ fn make(
     }
     bar.finish_and_clear();
     if found.len() < 2 {
-        let all =
-            folded(record.not_here.iter().map(|n| (n.subject.as_str(), n.variant.as_str(), n.why.as_str())));
+        let builds = record.not_here.iter().filter(|n| n.subject == EVERY);
+        let all = folded(builds.map(|n| (n.subject.as_str(), n.variant.as_str(), n.why.as_str())));
         return Err(Failure::unavailable(format!(
             "no build to race against the baseline: {}",
             all.join(", ")
