@@ -19,7 +19,7 @@ use lanework_cpu::{Backend, Backends, Features};
 
 use crate::params::{Params, Sizes};
 use crate::scheme::Scheme;
-use crate::sys::Block;
+use crate::sys::{Block, bytes, bytes_mut};
 use crate::typed::ParameterSet;
 use crate::workspace::Workspace;
 use operands::{ExpandPublic, ExpandSecret, Finish, Keygen, Matrices, Sign, Solve, Verify, Whip};
@@ -148,14 +148,28 @@ pub struct SetKernels {
     pub(crate) whip: unsafe fn(Whip<'_>),
     pub(crate) solve: unsafe fn(Solve<'_>) -> bool,
     pub(crate) finish: unsafe fn(Finish<'_>),
-    /// Blocks of an expanded public key in this backend's own layout.
-    pub(crate) public_blocks: usize,
-    pub(crate) expand_public: unsafe fn(ExpandPublic<'_>),
-    pub(crate) verify_expanded: unsafe fn(Verify<'_, &[Block]>),
+    /// The layout of expanded public keys. `None`: P and P3 as they are.
+    pub(crate) public: Option<PublicLayout>,
     /// Blocks of an expanded secret key in this backend's own layout.
     pub(crate) secret_blocks: usize,
     pub(crate) expand_secret: unsafe fn(ExpandSecret<'_>),
     pub(crate) sign_expanded: unsafe fn(Sign<'_, &[Block]>),
+}
+
+/// A backend's own layout of an expanded public key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PublicLayout {
+    pub(crate) blocks: usize,
+    pub(crate) expand: unsafe fn(ExpandPublic<'_>),
+    pub(crate) verify: unsafe fn(Verify<'_, &[Block]>),
+}
+
+impl PublicLayout {
+    pub(crate) fn expand(&self, kernels: &SetKernels, operands: ExpandPublic<'_>) {
+        operands.check(kernels);
+        // SAFETY: as in `SetKernels::keygen`.
+        unsafe { (self.expand)(operands) }
+    }
 }
 
 /// All kernels of one backend.
@@ -445,16 +459,45 @@ impl SetKernels {
         unsafe { (self.finish)(operands) }
     }
 
-    pub(crate) fn expand_public(&self, operands: ExpandPublic<'_>) {
-        operands.check(self);
-        // SAFETY: as in `keygen`.
-        unsafe { (self.expand_public)(operands) }
+    /// Bytes of P in an expanded public key that keeps it as it is. P3 follows.
+    const fn p_bytes(&self) -> usize {
+        self.sizes.p12_bytes() + SLACK
+    }
+
+    /// Blocks of an expanded public key.
+    pub(crate) fn public_blocks(&self) -> usize {
+        let plain = self.p_bytes() + self.sizes.p3_vecs() * self.sizes.m_bytes() + SLACK;
+        self.public.map_or(plain.div_ceil(64), |own| own.blocks)
+    }
+
+    /// Places of P and P3, each with slack, in an expanded public key that keeps them as they are.
+    pub(crate) fn places<'a>(&self, key: &'a mut [Block]) -> (&'a mut [u8], &'a mut [u8]) {
+        bytes_mut(key).split_at_mut(self.p_bytes())
+    }
+
+    /// P and P3 in this backend's layout, which may hold anything before.
+    #[cfg(test)]
+    fn expand_public(&self, key: Matrices<'_>, layout: &mut [Block]) {
+        match &self.public {
+            Some(own) => own.expand(self, ExpandPublic { key, layout }),
+            None => {
+                let (p, p3) = self.places(layout);
+                p.copy_from_slice(&key.p[..p.len()]);
+                let len = self.sizes.p3_vecs() * self.sizes.m_bytes();
+                p3[..len].copy_from_slice(&key.p3[..len]);
+            }
+        }
     }
 
     pub(crate) fn verify_expanded(&self, operands: Verify<'_, &[Block]>) {
         operands.check_expanded(self);
-        // SAFETY: as in `keygen`.
-        unsafe { (self.verify_expanded)(operands) }
+        if let Some(own) = &self.public {
+            // SAFETY: as in `keygen`.
+            return unsafe { (own.verify)(operands) };
+        }
+        let Verify { key, s, lambda, u, scratch } = operands;
+        let (p, p3) = bytes(key).split_at(self.p_bytes());
+        self.verify(Verify { key: Matrices { p, p3 }, s, lambda, u, scratch });
     }
 
     pub(crate) fn expand_secret(&self, operands: ExpandSecret<'_>) {

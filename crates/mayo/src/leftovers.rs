@@ -131,13 +131,13 @@ fn a_write_that_is_left_out_is_found() {
         sound().keygen(Keygen { p, o, p3, scratch });
         p3[0] ^= left;
     }
-    /// The last of the products stays unchanged.
+    /// The first of the products begins with a sum in scratch that was not set to 0.
     fn verify(Verify { key: Matrices { p, p3 }, s, lambda, u, scratch }: Verify<'_, Matrices<'_>>) {
-        let left = u[u.len() - 1];
+        let left = scratch[0].0[0];
         sound().verify(Verify { key: Matrices { p, p3 }, s, lambda, u, scratch });
-        u[u.len() - 1] = left;
+        u[0].0[0] ^= left;
     }
-    /// The same for signing with an expanded key.
+    /// The first of the products of an expanded key stays unchanged.
     fn sign_expanded(Sign { key: layout, o, vinegar, lambda, m, u, scratch }: Sign<'_, &[Block]>) {
         let left = m[0];
         sound().sign_expanded(Sign { key: layout, o, vinegar, lambda, m, u, scratch });
@@ -153,7 +153,7 @@ fn a_write_that_is_left_out_is_found() {
     type Plant = fn(&mut SetKernels);
     let plants: [(&str, Plant); 4] = [
         ("public key", |k| k.keygen = keygen),
-        ("verdict on a valid one", |k| k.verify = verify),
+        ("batch of verdicts", |k| k.verify = verify),
         ("signature, expanded", |k| k.sign_expanded = sign_expanded),
         ("signature", |k| k.solve = solve),
     ];

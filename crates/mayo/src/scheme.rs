@@ -370,13 +370,19 @@ pub(crate) fn verify(on: Scheme, source: PublicSource<'_>, admitted: Admitted<'_
 /// The backend's layout of an expanded public key.
 pub(crate) fn expand_public(on: Scheme, public_key: &[u8]) -> Vec<Block> {
     let kernels = on.kernels;
-    let mut layout = vec![Block::ZERO; kernels.public_blocks];
-    workspace::with(kernels, Holds::Public, |w| {
-        let (mut public, _) = w.parts(kernels, true, 0);
-        expand_key(on, public_key, &mut public);
-        let key = Matrices { p: public.p, p3: public.p3 };
-        kernels.expand_public(ExpandPublic { key, layout: &mut layout });
-    });
+    let mut layout = vec![Block::ZERO; kernels.public_blocks()];
+    match &kernels.public {
+        None => {
+            let (p, p3) = kernels.places(&mut layout);
+            expand_key(on, public_key, &mut Public { p, p3, lambda: &mut [] });
+        }
+        Some(own) => workspace::with(kernels, Holds::Public, |w| {
+            let (mut public, _) = w.parts(kernels, true, 0);
+            expand_key(on, public_key, &mut public);
+            let key = Matrices { p: public.p, p3: public.p3 };
+            own.expand(kernels, ExpandPublic { key, layout: &mut layout });
+        }),
+    }
     layout
 }
 

@@ -14,7 +14,7 @@ mod verify;
 mod whip;
 
 use super::operands::kernel;
-use super::{Expand, Kernels, SetKernels, SetSpec, every_set};
+use super::{Expand, Kernels, PublicLayout, SetKernels, SetSpec, every_set};
 use crate::params::Sizes;
 use lanes::regs;
 
@@ -62,9 +62,15 @@ pub const unsafe fn set<S: SetSpec, const A: usize, const B: usize, const NR: us
         whip: kernel!(whip: whip::whip<S, NR>),
         solve: kernel!(solve: eliminate::solve<S, NR>),
         finish: kernel!(finish: eliminate::finish<S>),
-        public_blocks: public::public_blocks(S::SIZES),
-        expand_public: kernel!(expand_public: public::expand_public<S, A, B>),
-        verify_expanded: kernel!(verify_expanded: public::verify_expanded<S, A, B>),
+        public: if public::laid_out(S::SIZES) {
+            Some(PublicLayout {
+                blocks: public::operand_bytes(S::SIZES).div_ceil(64),
+                expand: kernel!(expand_public: public::expand_public<S, A, B>),
+                verify: kernel!(verify_expanded: public::verify_expanded<S, A, B>),
+            })
+        } else {
+            None
+        },
         secret_blocks: secret::secret_blocks(S::SIZES),
         expand_secret: kernel!(expand_secret: secret::expand_secret<S, A, B>),
         sign_expanded: kernel!(sign_expanded: secret::sign_expanded<S, A, B>),

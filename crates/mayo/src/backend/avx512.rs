@@ -12,7 +12,7 @@ mod tests;
 pub(crate) mod whip;
 
 use super::operands::kernel;
-use super::{Expand, Kernels, SetKernels, SetSpec, every_set};
+use super::{Expand, Kernels, PublicLayout, SetKernels, SetSpec, every_set};
 use crate::params::Sizes;
 
 const fn max(a: usize, b: usize) -> usize {
@@ -84,9 +84,11 @@ pub const unsafe fn set<
         whip: kernel!(whip: whip::whip<S, NR>),
         solve: kernel!(solve: eliminate::solve<S, NR, ZP>),
         finish: kernel!(finish: eliminate::finish<S>),
-        public_blocks: products::public_blocks(S::SIZES),
-        expand_public: kernel!(expand_public: products::expand_public<S, G>),
-        verify_expanded: kernel!(verify_expanded: products::verify_expanded<S, KP, G, JS>),
+        public: Some(PublicLayout {
+            blocks: products::public_blocks(S::SIZES),
+            expand: kernel!(expand_public: products::expand_public<S, G>),
+            verify: kernel!(verify_expanded: products::verify_expanded<S, KP, G, JS>),
+        }),
         secret_blocks: products::secret_blocks(S::SIZES),
         expand_secret: kernel!(expand_secret: products::expand_secret<S, OP, G>),
         sign_expanded: kernel!(sign_expanded: products::sign_expanded<S, KP, OP, G, JS>),

@@ -108,7 +108,7 @@ pub struct Finish<'a> {
 pub struct ExpandPublic<'a> {
     /// P and P3.
     pub key: Matrices<'a>,
-    /// Gets `public_blocks`, in the backend's layout.
+    /// Gets the blocks of a [`PublicLayout`](super::PublicLayout).
     pub layout: &'a mut [Block],
 }
 
@@ -220,7 +220,7 @@ impl Verify<'_, Matrices<'_>> {
 
 impl Verify<'_, &[Block]> {
     pub(super) fn check_expanded(&self, kernels: &SetKernels) {
-        assert_eq!(self.key.len(), kernels.public_blocks);
+        assert_eq!(self.key.len(), kernels.public_blocks());
         self.check_others(kernels);
     }
 }
@@ -262,7 +262,7 @@ impl Finish<'_> {
 impl ExpandPublic<'_> {
     pub(super) fn check(&self, kernels: &SetKernels) {
         self.key.check(kernels.sizes);
-        assert_eq!(self.layout.len(), kernels.public_blocks);
+        assert_eq!(self.layout.len(), kernels.public_blocks());
     }
 }
 

@@ -8,11 +8,10 @@ use super::eliminate::powers;
 use super::lanes::{NOTHING, Sums, Y, chunk_bytes, take, unpack};
 use super::products::{pair_at, second_symmetric};
 use super::shape::{Shape, Triangle, halves, lay, start, vector_tables};
-use super::verify::verify;
-use crate::backend::{SLACK, SetSpec};
+use crate::backend::SetSpec;
 
 use crate::params::Sizes;
-use crate::sys::{Block, bytes, bytes_mut};
+use crate::sys::Block;
 
 /// Columns of the pair of rows at position `row`.
 const fn columns(s: &Shape, row: usize) -> usize {
@@ -20,7 +19,7 @@ const fn columns(s: &Shape, row: usize) -> usize {
 }
 
 /// Bytes of all operands.
-const fn operand_bytes(p: &Sizes) -> usize {
+pub(super) const fn operand_bytes(p: &Sizes) -> usize {
     let s = Shape::of(p);
     let (mut total, mut row) = (0, 0);
     while row < s.v_even + s.o_even {
@@ -31,17 +30,8 @@ const fn operand_bytes(p: &Sizes) -> usize {
 }
 
 /// Whether the operands are laid out.
-const fn laid_out(p: &Sizes) -> bool {
+pub(super) const fn laid_out(p: &Sizes) -> bool {
     operand_bytes(p) <= super::LAID_OUT_MAX
-}
-
-const fn raw_bytes(p: &Sizes) -> usize {
-    p.p12_bytes() + SLACK + p.p3_vecs() * p.m_bytes() + SLACK
-}
-
-/// See `SetKernels::public_blocks`.
-pub(super) const fn public_blocks(p: &Sizes) -> usize {
-    (if laid_out(p) { operand_bytes(p) } else { raw_bytes(p) }).div_ceil(64)
 }
 
 /// One chunk of a pair of rows.
@@ -74,23 +64,14 @@ unsafe fn lay_row<const R: usize>(
     }
 }
 
-/// See `SetKernels::expand_public`.
+/// See `PublicLayout`.
 #[target_feature(enable = "avx2")]
 pub(super) fn expand_public<S: SetSpec, const A: usize, const B: usize>(
     p: &[u8],
     p3: &[u8],
     expanded: &mut [Block],
 ) {
-    let set = S::SIZES;
     let s = const { &Shape::of(S::SIZES) };
-    expanded.fill(Block::ZERO);
-    if !const { laid_out(S::SIZES) } {
-        let (front, back) = bytes_mut(expanded).split_at_mut(set.p12_bytes() + SLACK);
-        front[..set.p12_bytes()].copy_from_slice(&p[..set.p12_bytes()]);
-        let len = set.p3_vecs() * set.m_bytes();
-        back[..len].copy_from_slice(&p3[..len]);
-        return;
-    }
     let p1 = Triangle { base: p.as_ptr(), size: s.v, mb: s.mb };
     let p3 = Triangle { base: p3.as_ptr(), size: s.o, mb: s.mb };
     let mut to: *mut Y = expanded.as_mut_ptr().cast();
@@ -129,7 +110,7 @@ unsafe fn laid_row<const R: usize>(
     }
 }
 
-/// See `SetKernels::verify_expanded`.
+/// See `PublicLayout`.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 pub(super) fn verify_expanded<S: SetSpec, const A: usize, const B: usize>(
     expanded: &[Block],
@@ -140,10 +121,6 @@ pub(super) fn verify_expanded<S: SetSpec, const A: usize, const B: usize>(
 ) {
     let set = S::SIZES;
     let s = const { &Shape::of(S::SIZES) };
-    if !const { laid_out(S::SIZES) } {
-        let (p, p3) = bytes(expanded).split_at(set.p12_bytes() + SLACK);
-        return verify::<S, A, B>(p, p3, s_elements, lambda, u, scratch);
-    }
     let rows = s.v_even + s.o_even;
     let tables = take(&mut scratch, s.table_bytes(s.k_pairs));
     let operands: *mut Y = take(&mut scratch, s.operand_bytes()).cast();

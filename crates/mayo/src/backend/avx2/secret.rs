@@ -72,7 +72,6 @@ pub(super) fn expand_secret<S: SetSpec, const A: usize, const B: usize>(
 ) {
     let set = S::SIZES;
     let s = const { &Shape::of(S::SIZES) };
-    expanded.fill(Block::ZERO);
     let (front, l) = expanded.split_at_mut(const { l_offset(S::SIZES) });
     let l: *mut Y = l.as_mut_ptr().cast();
     let tables = take(&mut scratch, s.table_bytes(s.o_pairs));

@@ -3,9 +3,7 @@
 use lanework_cpu::{Cpu, Select};
 
 use crate::backend::Engine;
-use crate::backend::operands::{
-    ExpandPublic, ExpandSecret, Finish, Keygen, Matrices, Sign, Solve, Verify, Whip,
-};
+use crate::backend::operands::{ExpandSecret, Finish, Keygen, Matrices, Sign, Solve, Verify, Whip};
 use crate::backend::{SLACK, SetKernels};
 use crate::field::mul;
 use crate::internals::known::{Library, digests, records, response, sha256_hex};
@@ -129,8 +127,8 @@ fn phases(k: &SetKernels, seed: u64) -> Vec<(&'static str, Vec<u8>)> {
         scratch: &mut scratch,
     });
     out.push(("verify", bytes(&u).to_vec()));
-    let mut expanded = noise.blocks(k.public_blocks);
-    k.expand_public(ExpandPublic { key: Matrices { p: &p, p3: &p3 }, layout: &mut expanded });
+    let mut expanded = noise.blocks(k.public_blocks());
+    k.expand_public(Matrices { p: &p, p3: &p3 }, &mut expanded);
     let mut u = noise.blocks(u.len());
     k.verify_expanded(Verify { key: &expanded, s: &s, lambda: &lambda, u: &mut u, scratch: &mut scratch });
     out.push(("verify_expanded", bytes(&u).to_vec()));

@@ -323,39 +323,6 @@ pub(super) fn verify<S: SetSpec, const KP: usize, const F: usize, const T: usize
     }
 }
 
-/// See `SetKernels::public_blocks`: P and P3 as they are.
-pub(super) const fn public_blocks(p: &Sizes) -> usize {
-    (p.p12_bytes() + SLACK + p.p3_vecs() * p.m_bytes() + SLACK).div_ceil(64)
-}
-
-/// See `SetKernels::expand_public`.
-pub(super) fn expand_public<S: SetSpec>(p: &[u8], p3: &[u8], expanded: &mut [Block]) {
-    let (set, len) = (S::SIZES, S::SIZES.p3_vecs() * S::SIZES.m_bytes());
-    expanded.fill(Block::ZERO);
-    let (front, back) = bytes_mut(expanded).split_at_mut(set.p12_bytes() + SLACK);
-    front[..set.p12_bytes()].copy_from_slice(&p[..set.p12_bytes()]);
-    back[..len].copy_from_slice(&p3[..len]);
-}
-
-/// See `SetKernels::verify_expanded`.
-#[target_feature(enable = "avx2,gfni,bmi1,bmi2")]
-pub(super) fn verify_expanded<
-    S: SetSpec,
-    const KP: usize,
-    const F: usize,
-    const T: usize,
-    const JS: usize,
->(
-    expanded: &[Block],
-    s: &[u8],
-    lambda: &[u8],
-    u: &mut [Block],
-    scratch: &mut [Block],
-) {
-    let (p, p3) = bytes(expanded).split_at(S::SIZES.p12_bytes() + SLACK);
-    verify::<S, KP, F, T, JS>(p, p3, s, lambda, u, scratch);
-}
-
 /// Blocks of P1 in an expanded secret key; L follows, as sums.
 const fn l_offset(p: &Sizes) -> usize {
     (p.p1_vecs() * p.m_bytes() + SLACK).div_ceil(64)
@@ -376,7 +343,6 @@ pub(super) fn expand_secret<S: SetSpec, const OP: usize, const F: usize, const T
 ) {
     let set = S::SIZES;
     let (v, mb) = (set.v(), set.m_bytes());
-    expanded.fill(Block::ZERO);
     let (p1, l) = expanded.split_at_mut(const { l_offset(S::SIZES) });
     bytes_mut(p1)[..set.p1_vecs() * mb].copy_from_slice(&p[..set.p1_vecs() * mb]);
     let table = take(&mut scratch, OP * JS);

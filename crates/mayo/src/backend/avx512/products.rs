@@ -441,7 +441,7 @@ pub(super) const fn public_blocks(p: &Sizes) -> usize {
     (all_p1_cells(p) + quads(p.v()) * p2_cells(p) + p3_cells(p)) / 64 + 1
 }
 
-/// See `SetKernels::expand_public`.
+/// See `PublicLayout`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
 pub(super) fn expand_public<S: SetSpec, const G: usize>(p: &[u8], p3: &[u8], expanded: &mut [Block]) {
     let set = S::SIZES;
@@ -463,7 +463,7 @@ pub(super) fn expand_public<S: SetSpec, const G: usize>(p: &[u8], p3: &[u8], exp
     }
 }
 
-/// See `SetKernels::verify_expanded`.
+/// See `PublicLayout`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
 pub(super) fn verify_expanded<S: SetSpec, const KP: usize, const G: usize, const JS: usize>(
     expanded: &[Block],

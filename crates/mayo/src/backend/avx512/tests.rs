@@ -3,9 +3,7 @@
 use lanework_cpu::{Cpu, Select};
 
 use crate::backend::Engine;
-use crate::backend::operands::{
-    ExpandPublic, ExpandSecret, Finish, Keygen, Matrices, Sign, Solve, Verify, Whip,
-};
+use crate::backend::operands::{ExpandSecret, Finish, Keygen, Matrices, Sign, Solve, Verify, Whip};
 use crate::backend::{SLACK, SetKernels, portable};
 use crate::internals::known::{Library, digests, records, response, sha256_hex};
 use crate::params::Params;
@@ -134,11 +132,8 @@ fn products_agree_with_portable() {
                     u: &mut u2,
                     scratch: &mut scratch,
                 });
-                let mut layout = dirty(kernels.public_blocks);
-                kernels.expand_public(ExpandPublic {
-                    key: Matrices { p: &case.p, p3: &case.p3 },
-                    layout: &mut layout,
-                });
+                let mut layout = dirty(kernels.public_blocks());
+                kernels.expand_public(Matrices { p: &case.p, p3: &case.p3 }, &mut layout);
                 let mut verified2 = dirty(u_blocks);
                 kernels.verify_expanded(Verify {
                     key: &layout,

@@ -244,38 +244,6 @@ fn post_add(at: &mut usize, step: usize) -> usize {
     here
 }
 
-/// An expanded public key is P1, P2, P3 unchanged, one after another with slack.
-pub(super) const fn public_blocks(p: &Sizes) -> usize {
-    (p.p12_bytes() + crate::backend::SLACK + p.p3_vecs() * p.m_bytes() + crate::backend::SLACK).div_ceil(64)
-}
-
-/// See `SetKernels::expand_public`.
-#[inline(never)]
-pub(super) fn expand_public<S: SetSpec>(p: &[u8], p3: &[u8], expanded: &mut [Block]) {
-    let set = S::SIZES;
-    expanded.fill(Block::ZERO);
-    let (front, back) = bytes_mut(expanded).split_at_mut(set.p12_bytes() + crate::backend::SLACK);
-    front[..set.p12_bytes()].copy_from_slice(&p[..set.p12_bytes()]);
-    let len = set.p3_vecs() * set.m_bytes();
-    back[..len].copy_from_slice(&p3[..len]);
-}
-
-/// See `SetKernels::verify_expanded`.
-#[inline(never)]
-pub(super) fn verify_expanded<S: SetSpec, const NW: usize>(
-    expanded: &[Block],
-    s: &[u8],
-    lambda: &[u8],
-    u: &mut [Block],
-    scratch: &mut [Block],
-) where
-    MVec<NW>: Words,
-{
-    let set = S::SIZES;
-    let (p, p3) = bytes(expanded).split_at(set.p12_bytes() + crate::backend::SLACK);
-    verify::<S, NW>(p, p3, s, lambda, u, scratch);
-}
-
 /// An expanded secret key is P1 unchanged, with slack, and L as m-vectors of whole words.
 pub(super) const fn secret_blocks(p: &Sizes) -> usize {
     l_offset(p) + (p.v() * p.o * nw(p) * 8).div_ceil(64)
@@ -299,7 +267,6 @@ pub(super) fn expand_secret<S: SetSpec, const NW: usize>(
     let set = S::SIZES;
     let (v, oil, mb) = (set.v(), set.o, set.m_bytes());
     let (p1, mut rest) = expanded.split_at_mut(l_offset(set));
-    p1.fill(Block::ZERO);
     bytes_mut(p1)[..set.p1_vecs() * mb].copy_from_slice(&p[..set.p1_vecs() * mb]);
     let oil_masks = take_masks(&mut scratch, o);
     let l = take::<MVec<NW>>(&mut rest, v * oil);

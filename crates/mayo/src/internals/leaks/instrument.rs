@@ -13,7 +13,7 @@ use lanework_leakage::memcheck::{release, secret_bytes};
 
 use crate::backend::operands::{ExpandSecret, Finish, Keygen, Matrices, Sign, Solve, Verify};
 use crate::backend::{Engine, altered};
-use crate::backend::{Expand, Kernels, SetKernels};
+use crate::backend::{Expand, Kernels, PublicLayout, SetKernels};
 use crate::params::{Params, SEED_PK_BYTES};
 use crate::sys::{Block, bytes};
 
@@ -57,7 +57,7 @@ pub(super) fn instrument(name: &'static str, kernels: &'static Kernels, params: 
         verify,
         solve,
         finish,
-        verify_expanded,
+        public: set.public.map(|own| PublicLayout { verify: verify_expanded, ..own }),
         expand_secret,
         sign_expanded,
         ..set
