@@ -405,7 +405,7 @@ impl SetKernels {
     pub fn keygen(&self, operands: Keygen<'_>) {
         operands.check(self);
         // SAFETY: the features were checked by `Backend::get`; the lengths are those of the contract.
-        unsafe { (self.keygen)(operands) }
+        unsafe { (self.keygen)(operands.within(self.keygen_blocks)) }
     }
 
     /// The products of an attempt at signing.

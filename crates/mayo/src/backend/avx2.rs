@@ -40,6 +40,10 @@ impl Widths {
     }
 }
 
+pub(super) const fn max(a: usize, b: usize) -> usize {
+    if a > b { a } else { b }
+}
+
 /// The kernels of a set; the generic arguments after it are its [`Widths`].
 ///
 /// # Safety
@@ -50,12 +54,14 @@ pub const unsafe fn set<S: SetSpec, const A: usize, const B: usize, const NR: us
         let widths = Widths::of(S::SIZES);
         assert!(A == widths.first && B == widths.second && NR == widths.registers);
     }
+    let keygen_blocks = products::keygen_blocks(S::SIZES);
+    let sign_blocks = max(products::sign_blocks(S::SIZES), solve_blocks(S::SIZES));
     SetKernels {
         sizes: S::SIZES,
-        scratch_blocks: products::scratch_blocks(S::SIZES),
-        keygen_blocks: products::scratch_blocks(S::SIZES),
-        sign_blocks: products::scratch_blocks(S::SIZES),
-        sign_expanded_blocks: products::scratch_blocks(S::SIZES),
+        scratch_blocks: max(max(keygen_blocks, sign_blocks), products::verify_blocks(S::SIZES)),
+        keygen_blocks,
+        sign_blocks,
+        sign_expanded_blocks: sign_blocks,
         keygen: kernel!(keygen: products::keygen<S, A, B>),
         sign: kernel!(sign: products::sign<S, A, B>),
         verify: kernel!(verify: verify::verify<S, A, B>),

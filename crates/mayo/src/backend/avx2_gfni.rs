@@ -5,14 +5,10 @@ mod products;
 mod rows;
 mod sweep;
 
-use super::avx2::{EXPAND_VAES, solve_blocks};
+use super::avx2::{EXPAND_VAES, max, solve_blocks};
 use super::operands::kernel;
 use super::{Kernels, SetKernels, SetSpec, every_set};
 use crate::params::Sizes;
-
-const fn max(a: usize, b: usize) -> usize {
-    if a > b { a } else { b }
-}
 
 /// Pairs, parts of m-vectors and a stride, as generic arguments.
 pub struct Widths {

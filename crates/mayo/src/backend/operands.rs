@@ -168,6 +168,11 @@ impl Keygen<'_> {
         assert_eq!(self.p3.len(), set.p3_vecs() * set.m_bytes());
         check_scratch(kernels, self.scratch);
     }
+
+    /// With the first `blocks` of the scratch.
+    pub(super) fn within(self, blocks: usize) -> Self {
+        Keygen { scratch: &mut self.scratch[..blocks], ..self }
+    }
 }
 
 impl<K> Sign<'_, K> {

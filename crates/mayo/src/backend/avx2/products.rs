@@ -19,21 +19,30 @@ use crate::backend::{SetKernels, SetSpec};
 use crate::params::Sizes;
 use crate::sys::Block;
 
-/// Scratch for the largest kernel of a set.
-pub(super) const fn scratch_blocks(p: &Sizes) -> usize {
-    let s = Shape::of(p);
-    let (by_k, by_o) = (s.table_bytes(s.k_pairs), s.table_bytes(s.o_pairs));
-    let sums = s.operand_bytes() + s.pairs_max() * s.regs_max * size_of::<Y>();
-    let keygen = by_o + sums + s.rows_bytes(s.v_even, s.o_pairs) + s.p3_bytes();
-    let sign = by_k + by_o + sums + s.rows_bytes(s.v_even, s.k_pairs);
-    let verify = by_k + sums + s.rows_bytes(s.v_even + s.o_even, s.k_pairs);
-    let solve = super::eliminate::scratch_bytes(p);
-    // Every piece starts a block of its own.
-    max(max(keygen, sign), max(verify, solve)).div_ceil(64) + 8
+/// Bytes of operands and of accumulators of one row of results.
+const fn sums_bytes(s: &Shape) -> usize {
+    s.operand_bytes() + s.pairs_max() * s.regs_max * size_of::<Y>()
 }
 
-const fn max(a: usize, b: usize) -> usize {
-    if a > b { a } else { b }
+/// Scratch of `keygen`, whose pieces begin blocks of their own.
+pub(super) const fn keygen_blocks(p: &Sizes) -> usize {
+    let s = &Shape::of(p);
+    let rows = s.rows_bytes(s.v_even, s.o_pairs);
+    (s.table_bytes(s.o_pairs) + sums_bytes(s) + rows + s.p3_bytes()).div_ceil(64) + 5
+}
+
+/// Scratch of `sign`; `sign_expanded` needs no more.
+pub(super) const fn sign_blocks(p: &Sizes) -> usize {
+    let s = &Shape::of(p);
+    let rows = s.rows_bytes(s.v_even, s.k_pairs);
+    (s.table_bytes(s.k_pairs + s.o_pairs) + sums_bytes(s) + rows).div_ceil(64) + 5
+}
+
+/// Scratch of `verify`.
+pub(super) const fn verify_blocks(p: &Sizes) -> usize {
+    let s = &Shape::of(p);
+    let rows = s.rows_bytes(s.v_even + s.o_even, s.k_pairs);
+    (s.table_bytes(s.k_pairs) + sums_bytes(s) + rows).div_ceil(64) + 4
 }
 
 /// Sums over rows r of (constants of r) times (row r's results), the results being those that `rows` accumulated:
