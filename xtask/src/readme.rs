@@ -259,7 +259,7 @@ fn source(name: &str, record: &Record) -> String {
     let day = record.date.get(..10).unwrap_or("undated");
     format!(
         "\n{}, {day}, from [its record]({name}); made by `{}`.{}\n",
-        record.machine.cpu,
+        record.machine.title(),
         record.command,
         remarks(record)
     )
@@ -517,14 +517,16 @@ mod tests {
         (record.results[0].subject, record.results[1].subject) = ("s/x".into(), "s/x".into());
         record.save(&root.join("records")).expect("saved");
         renewed(root, "docs/x.md", false).expect("renewed");
-        assert!(read("docs/x.md").contains("Other machines: [Newer](../docs/figures.md)."));
+        let others = format!("Other machines: [{}](../docs/figures.md).", record.machine.title());
+        assert!(read("docs/x.md").contains(&others));
         record.date = "2999-03-01T00:00:00Z".into();
         record.results = vec![planted("slow", 900.0), planted("quick", 950.0)];
         record.results.iter_mut().for_each(|row| row.verdict = Verdict::Slower);
         record.save(&root.join("records")).expect("saved");
         renewed(root, "docs/x.md", false).expect("renewed");
         let text = read("docs/x.md");
-        assert!(text.contains("Measured on Newer: ") && text.contains("| slow 900 ns |"), "{text}");
+        let measured = format!("Measured on {}: ", record.machine.title());
+        assert!(text.contains(&measured) && text.contains("| slow 900 ns |"), "{text}");
         // What is not fit for a front page is refused, for each reason alone.
         let sound = record.clone();
         type Plant = (fn(&mut Record), &'static str);

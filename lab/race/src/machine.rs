@@ -432,6 +432,15 @@ impl Machine {
         )
     }
 
+    /// The CPU's name with family and model, which tell CPUs of one name apart.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match (self.family.known(), self.model.known()) {
+            (Some(family), Some(model)) => format!("{} (family {family}, model {model})", self.cpu),
+            _ => self.cpu.to_string(),
+        }
+    }
+
     /// The folder that this machine's records go to: CPU name, family and model.
     #[must_use]
     pub fn slug(&self) -> String {

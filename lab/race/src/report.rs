@@ -358,7 +358,7 @@ fn chapter(index: usize, original: &Record, options: &Options<'_>) -> Result<Cha
         answer,
         deciding,
         date,
-        cpu: record.machine.cpu.to_string(),
+        cpu: record.machine.title(),
         command: record.command.clone(),
         machine: plain_sheet(format!("{file}-machine"), vec!["what", "value"], machine_rows(&record.machine)),
         gates: plain_sheet(
@@ -403,8 +403,7 @@ pub fn html(records: &[Record], options: &Options<'_>) -> Result<String, ReportE
     let chapters = chapters.into_iter().map(|(chapter, _)| chapter).collect();
     let mut machines: Vec<String> = Vec::new();
     for record in records {
-        let machine = &record.machine;
-        let named = format!("{} ({}/{})", machine.cpu, machine.family, machine.model);
+        let named = record.machine.title();
         if !machines.contains(&named) {
             machines.push(named);
         }

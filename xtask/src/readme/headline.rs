@@ -96,7 +96,7 @@ pub(super) fn read(document: &Document<'_>, lines: &[&str]) -> Result<Headline, 
         if jobs.len() == asked.len() {
             let elsewhere = entries.iter().filter(|e| e.record.machine.slug() != *machine);
             let mut others: Vec<String> = Vec::new();
-            for cpu in elsewhere.map(|e| e.record.machine.cpu.to_string()) {
+            for cpu in elsewhere.map(|e| e.record.machine.title()) {
                 if !others.contains(&cpu) {
                     others.push(cpu);
                 }
@@ -125,7 +125,7 @@ pub(super) fn table(document: &Document<'_>, headline: &Headline) -> String {
             );
         }
     }
-    let cpu = headline.records[0].record.machine.cpu.to_string();
+    let cpu = headline.records[0].record.machine.title();
     let links = headline.records.iter().map(|entry| {
         let day = entry.record.date.get(..10).unwrap_or("undated");
         format!("[{}]({}) of {day}{}", entry.record.study, document.link_to(entry), remarks(&entry.record))

@@ -28,7 +28,7 @@ fn text(root: &Path, study: &Study, entries: &[&Entry]) -> Result<String, String
         let day = record.date.get(..10).unwrap_or("undated");
         out += &format!(
             "\n> {}, {day}, from [its record](../../{}); made by `{}`.{}\n\n",
-            record.machine.cpu,
+            record.machine.title(),
             seen_from(root, &entry.path),
             record.command,
             remarks(record)

@@ -54,7 +54,7 @@ fn against_peers(records: &[Record], subject: &str, words: &str) -> Result<Optio
             rows[0].baseline,
             table::amount(&rows[0], rows[0].baseline_median),
             builds.join("; "),
-            record.machine.cpu,
+            record.machine.title(),
             record.date.get(..10).unwrap_or("undated"),
         ),
     )
