@@ -475,6 +475,13 @@ impl SetKernels {
         bytes_mut(key).split_at_mut(self.p_bytes())
     }
 
+    /// With all of the scratch for every kernel, as a kernel needs that calls another.
+    #[cfg(any(test, all(feature = "leaks", target_os = "linux", target_arch = "x86_64")))]
+    pub(crate) fn around_another(self) -> SetKernels {
+        let all = self.scratch_blocks;
+        SetKernels { keygen_blocks: all, sign_blocks: all, sign_expanded_blocks: all, ..self }
+    }
+
     /// P and P3 in this backend's layout, which may hold anything before.
     #[cfg(test)]
     fn expand_public(&self, key: Matrices<'_>, layout: &mut [Block]) {

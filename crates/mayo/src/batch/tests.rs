@@ -135,8 +135,7 @@ fn plant(base: Engine, plant: impl FnOnce(&mut SetKernels)) -> Engine {
     let mut kernels = Kernels { expand: base.expand, sets: base.sets };
     let set = &mut kernels.sets[planted().index()];
     set.scratch_blocks = set.scratch_blocks.max(sound().scratch_blocks);
-    set.sign_blocks = set.scratch_blocks;
-    set.sign_expanded_blocks = set.scratch_blocks;
+    *set = set.around_another();
     plant(set);
     altered(base.name(), kernels)
 }

@@ -60,7 +60,7 @@ pub(super) fn instrument(name: &'static str, kernels: &'static Kernels, params: 
         public: set.public.map(|own| PublicLayout { verify: verify_expanded, ..own }),
         expand_secret,
         sign_expanded,
-        ..set
+        ..set.around_another()
     });
     altered(name, Kernels { expand, sets })
 }

@@ -98,9 +98,7 @@ macro_rules! planted {
                 let mut expand: Expand = $sound.expand;
                 let mut sets = $sound.sets;
                 let set = &mut sets[params().index()];
-                // A kernel inside a kernel: the inner one takes all of the scratch again.
-                set.sign_blocks = set.scratch_blocks;
-                set.sign_expanded_blocks = set.scratch_blocks;
+                *set = set.around_another();
                 match kernel {
                     "shake256" => expand.shake256 = shake256,
                     "keygen" => set.keygen = keygen,

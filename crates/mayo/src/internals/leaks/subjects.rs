@@ -57,13 +57,7 @@ fn counted(Solve { m, u, t, r, x, scratch }: Solve<'_>) -> bool {
 
 /// The first numbers whose secrets sign without a restart on `engine`.
 pub(super) fn cases(engine: Engine, params: &'static Params, count: usize) -> Vec<usize> {
-    // A kernel inside a kernel: the inner one takes all of the scratch again.
-    let sets = engine.sets.map(|set| SetKernels {
-        solve: counted,
-        sign_blocks: set.scratch_blocks,
-        sign_expanded_blocks: set.scratch_blocks,
-        ..set
-    });
+    let sets = engine.sets.map(|set| SetKernels { solve: counted, ..set.around_another() });
     let counting = altered(engine.name(), Kernels { expand: engine.expand, sets });
     SOLVING.set(Some(engine.kernels().set(params)));
     let attempts = |number: &usize| {
