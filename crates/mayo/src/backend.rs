@@ -483,7 +483,7 @@ impl SetKernels {
     }
 
     /// P and P3 in this backend's layout, which may hold anything before.
-    #[cfg(test)]
+    #[cfg(all(test, target_arch = "x86_64"))]
     fn expand_public(&self, key: Matrices<'_>, layout: &mut [Block]) {
         match &self.public {
             Some(own) => own.expand(self, ExpandPublic { key, layout }),

@@ -108,7 +108,7 @@ pub struct Finish<'a> {
 pub struct ExpandPublic<'a> {
     /// P and P3.
     pub key: Matrices<'a>,
-    /// Gets the blocks of a [`PublicLayout`](super::PublicLayout).
+    /// Gets the blocks of the backend's layout.
     pub layout: &'a mut [Block],
 }
 
