@@ -32,7 +32,7 @@ fn window<L: Lane>(lane: L, high: (u64, u64), low: (u64, u64)) -> Matrix {
         |f: i64, g: i64| (f as u64).wrapping_mul(low.0).wrapping_add((g as u64).wrapping_mul(low.1)) >> 31;
     let (x0, x1) = (top(f0, g0), top(f1, g1));
     // A number became negative, or the pair is too short to go on: the caller fixes it before the next window.
-    if x0 | x1 < 1 << 28 {
+    if x0 | x1 <= 0 {
         return Matrix { f0, g0, f1, g1, shift: 31 };
     }
     let (x0, x1, y0, y1) = (x0 as u64, x1 as u64, bottom(f0, g0), bottom(f1, g1));
