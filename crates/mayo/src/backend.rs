@@ -65,6 +65,8 @@ pub struct Expand {
     pub(crate) aes128_ctr: unsafe fn(&[u8; 16], u32, &mut [u8]),
     pub(crate) aes128_ctr_xor: unsafe fn(&[u8; 16], &[u8; 16], &mut [u8]),
     pub(crate) shake256: unsafe fn(&[&[u8]], &mut [u8]),
+    /// See [`Expand::seed_and_stream`]; `None` where hashing comes first and the stream after it.
+    pub(crate) seed_and_stream: Option<unsafe fn(&[u8], &mut [u8], &mut [u8])>,
     pub(crate) shake256_absorb: unsafe fn(&mut [u64; 25], &[u8]),
     /// Messages that `shake256_xn` hashes in about the time of one.
     pub(crate) lanes: usize,
@@ -75,7 +77,8 @@ impl Expand {
     /// The same hashing beside another backend's AES.
     #[must_use]
     pub const fn with_aes_of(self, other: &Expand) -> Expand {
-        Expand { aes: other.aes, aes128_ctr: other.aes128_ctr, aes128_ctr_xor: other.aes128_ctr_xor, ..self }
+        let (aes128_ctr, aes128_ctr_xor) = (other.aes128_ctr, other.aes128_ctr_xor);
+        Expand { aes: other.aes, aes128_ctr, aes128_ctr_xor, seed_and_stream: None, ..self }
     }
 
     /// The same hashing beside AES-NI, one block at a time.
@@ -85,7 +88,8 @@ impl Expand {
     #[cfg(target_arch = "x86_64")]
     #[must_use]
     pub const unsafe fn with_aesni(self) -> Expand {
-        Expand { aes: "aes-ni", aes128_ctr: aesni::aes128_ctr, aes128_ctr_xor: aesni::aes128_ctr_xor, ..self }
+        let (aes128_ctr, aes128_ctr_xor) = (aesni::aes128_ctr, aesni::aes128_ctr_xor);
+        Expand { aes: "aes-ni", aes128_ctr, aes128_ctr_xor, seed_and_stream: None, ..self }
     }
 
     /// AES-128-CTR keystream under a public key: block i is AES(key, BE128(i)), from `first_block` on.
@@ -104,6 +108,21 @@ impl Expand {
     pub fn shake256(&self, parts: &[&[u8]], out: &mut [u8]) {
         // SAFETY: as above.
         unsafe { (self.shake256)(parts, out) }
+    }
+
+    /// SHAKE256 of a secret seed into `hash`, and the AES-128-CTR keystream under the first 16 bytes of `hash`, which are
+    /// public, into `stream`; constant time for given lengths. The two run side by side where the backend can.
+    ///
+    /// # Panics
+    /// If `hash` is shorter than a key.
+    pub fn seed_and_stream(&self, seed: &[u8], hash: &mut [u8], stream: &mut [u8]) {
+        assert!(hash.len() >= 16, "a hash shorter than a key");
+        if let Some(side_by_side) = self.seed_and_stream {
+            // SAFETY: as above.
+            return unsafe { side_by_side(seed, hash, stream) };
+        }
+        self.shake256(&[seed], hash);
+        self.aes128_ctr(hash.first_chunk().expect("a key"), 0, stream);
     }
 
     /// Absorbs whole blocks of SHAKE256 into `state`, with the permutation after each; secret data, constant time for

@@ -70,6 +70,22 @@ fn take_seed(set: &Sizes, hash: &[u8], elements: &mut Elements) -> [u8; SEED_PK_
     seed_pk
 }
 
+/// Hashes seeds side by side. The hash of one alone runs beside the expansion of its P; returns whether it did.
+fn hash_seeds<'a>(
+    on: Scheme,
+    mut pairs: impl Iterator<Item = (&'a [u8], &'a mut [u8])>,
+    public: &mut Public<'_>,
+) -> bool {
+    let (e, set) = (on.symmetric, on.kernels.sizes);
+    let Some((seed_sk, hash)) = pairs.next() else { return false };
+    let Some(second) = pairs.next() else {
+        e.seed_and_stream(seed_sk, hash, &mut public.p[..set.p12_bytes()]);
+        return true;
+    };
+    hash_each(e, [(seed_sk, hash), second].into_iter().chain(pairs));
+    false
+}
+
 fn expand_p(on: Scheme, seed_pk: &[u8; SEED_PK_BYTES], public: &mut Public<'_>) {
     let (e, set) = (on.symmetric, on.kernels.sizes);
     e.aes128_ctr(seed_pk, 0, &mut public.p[..set.p12_bytes()]);
@@ -112,16 +128,18 @@ pub(crate) struct KeygenItem<'a> {
 
 /// The compact public keys of secret seeds. Seeds are hashed side by side, the rest runs one by one.
 pub(crate) fn keygen_group(on: Scheme, items: &mut [KeygenItem<'_>]) {
-    let (e, kernels, set) = (on.symmetric, on.kernels, on.kernels.sizes);
+    let (kernels, set) = (on.kernels, on.kernels.sizes);
     assert!(items.iter().all(|item| item.seed_sk.len() == set.secret_key_bytes()), "a seed of another set");
     workspace::with(kernels, Holds::KeygenSecrets, |w| {
         let (mut public, secret) = w.parts(kernels, true, items.len());
         let seeds = items.iter().map(|item| item.seed_sk);
         let hashes = secret.prepared.iter_mut().map(|p| &mut p.seed[..seed_hash_bytes(set)]);
-        hash_each(e, seeds.zip(hashes));
+        let expanded = hash_seeds(on, seeds.zip(hashes), &mut public);
         for (item, prepared) in items.iter_mut().zip(secret.prepared) {
             let seed_pk = take_seed(set, &prepared.seed, secret.elements);
-            expand_p(on, &seed_pk, &mut public);
+            if !expanded {
+                expand_p(on, &seed_pk, &mut public);
+            }
             let (head, p3) = item.public_key.split_at_mut(SEED_PK_BYTES);
             head.copy_from_slice(&seed_pk);
             kernels.keygen(Keygen {
@@ -160,8 +178,13 @@ pub(crate) struct SignItem<'a> {
     pub(crate) made: bool,
 }
 
-/// All hashes of signing up to the first attempt's vinegar vectors.
-fn prepare_signing(on: Scheme, items: &mut [SignItem<'_>], prepared: &mut [Prepared]) {
+/// All hashes of signing up to the first attempt's vinegar vectors. Returns whether the P of the only compact key is there.
+fn prepare_signing(
+    on: Scheme,
+    items: &mut [SignItem<'_>],
+    prepared: &mut [Prepared],
+    public: &mut Public<'_>,
+) -> bool {
     let (e, set) = (on.symmetric, on.kernels.sizes);
     let salted = set.digest_bytes + set.salt_bytes;
     let seeded = salted + set.secret_key_bytes();
@@ -172,7 +195,8 @@ fn prepare_signing(on: Scheme, items: &mut [SignItem<'_>], prepared: &mut [Prepa
     }
     let both = items.iter().zip(&mut *prepared);
     let compact = both.filter(|(item, _)| matches!(item.source, SecretSource::Compact));
-    hash_each(e, compact.map(|(item, p)| (item.seed_sk, &mut p.seed[..seed_hash_bytes(set)])));
+    let seeds = compact.map(|(item, p)| (item.seed_sk, &mut p.seed[..seed_hash_bytes(set)]));
+    let expanded = hash_seeds(on, seeds, public);
     let both = items.iter().zip(&mut *prepared);
     hash_each(e, both.filter_map(|(item, p)| item.message.to_hash(&mut p.line[..set.digest_bytes])));
     let both = items.iter_mut().zip(&*prepared);
@@ -182,6 +206,7 @@ fn prepare_signing(on: Scheme, items: &mut [SignItem<'_>], prepared: &mut [Prepa
     }
     hash_each(e, prepared.iter_mut().map(|p| (&p.line[..salted], &mut p.t[..target_bytes(set)])));
     hash_each(e, prepared.iter_mut().map(|p| (&p.line[..=seeded], &mut p.drawn[..drawn_bytes(set)])));
+    expanded
 }
 
 fn salt_of<'a>(set: &Sizes, signature: &'a mut [u8]) -> &'a mut [u8] {
@@ -207,9 +232,9 @@ pub(crate) fn sign_group(on: Scheme, items: &mut [SignItem<'_>]) {
     workspace::with(kernels, holds, |w| {
         let (mut public, mut secret) = w.parts(kernels, compact, items.len());
         let prepared = core::mem::take(&mut secret.prepared);
-        prepare_signing(on, items, prepared);
+        let expanded = prepare_signing(on, items, prepared, &mut public);
         for (item, prepared) in items.iter_mut().zip(prepared) {
-            item.made = sign_prepared(on, item, prepared, &mut public, &mut secret);
+            item.made = sign_prepared(on, item, prepared, expanded, &mut public, &mut secret);
             if !item.made {
                 item.signature.fill(0);
             }
@@ -217,11 +242,12 @@ pub(crate) fn sign_group(on: Scheme, items: &mut [SignItem<'_>]) {
     });
 }
 
-/// Makes the attempts at one signature. Returns whether one succeeded.
+/// Makes the attempts at one signature, from the P that is there if it is `expanded`. Returns whether one succeeded.
 fn sign_prepared(
     on: Scheme,
     item: &mut SignItem<'_>,
     prepared: &mut Prepared,
+    expanded: bool,
     public: &mut Public<'_>,
     secret: &mut Secret<'_>,
 ) -> bool {
@@ -230,7 +256,9 @@ fn sign_prepared(
     match item.source {
         SecretSource::Compact => {
             let seed_pk = take_seed(set, &prepared.seed, el);
-            expand_p(on, &seed_pk, public);
+            if !expanded {
+                expand_p(on, &seed_pk, public);
+            }
         }
         SecretSource::Expanded { o, .. } => el.o[..o.len()].copy_from_slice(o),
     }
@@ -388,14 +416,13 @@ pub(crate) fn expand_public(on: Scheme, public_key: &[u8]) -> Vec<Block> {
 
 /// O as elements into `o`, and the backend's layout of P1 and L.
 pub(crate) fn expand_secret(on: Scheme, seed_sk: &[u8], o: &mut [u8]) -> Vec<Block> {
-    let (e, kernels, set) = (on.symmetric, on.kernels, on.kernels.sizes);
+    let (kernels, set) = (on.kernels, on.kernels.sizes);
     let mut layout = vec![Block::ZERO; kernels.secret_blocks];
     workspace::with(kernels, Holds::Secrets, |w| {
         let (mut public, secret) = w.parts(kernels, true, 1);
         let hash = &mut secret.prepared[0].seed[..seed_hash_bytes(set)];
-        e.shake256(&[seed_sk], hash);
-        let seed_pk = take_seed(set, hash, secret.elements);
-        expand_p(on, &seed_pk, &mut public);
+        hash_seeds(on, core::iter::once((seed_sk, &mut *hash)), &mut public);
+        take_seed(set, hash, secret.elements);
         o.copy_from_slice(&secret.elements.o[..o.len()]);
         kernels.expand_secret(ExpandSecret { p: public.p, o, layout: &mut layout, scratch: secret.scratch });
     });

@@ -70,10 +70,9 @@ macro_rules! counter_mode {
         store: $store:path, xor: $xor:path, round: $round:path, last_round: $last_round:path,
         broadcast: $broadcast:path, counters: $counters:path $(,)?
     ) => {
-        /// Bytes in a register, in a step, and in 256 blocks.
+        /// Bytes in a register, and in a step.
         const REGISTER_BYTES: usize = 16 * $blocks;
-        const STEP_BYTES: usize = $step * REGISTER_BYTES;
-        const SPAN_BYTES: usize = 16 * 256;
+        pub(crate) const STEP_BYTES: usize = $step * REGISTER_BYTES;
 
         /// AES-128 counter mode with a zero nonce: block `i` of the stream is `AES(key, BE128(i))`, from
         /// `i = first_block`, cut to `out.len()` bytes. Public data.
@@ -90,7 +89,21 @@ macro_rules! counter_mode {
         }
 
         #[target_feature(enable = $features)]
-        fn stream(key: &[u8; 16], nonce: &[u8; 16], first_block: u32, mut out: &mut [u8]) {
+        fn stream(key: &[u8; 16], nonce: &[u8; 16], first_block: u32, out: &mut [u8]) {
+            let (keys, whitening) = schedule(key, nonce);
+            let block = u64::from(first_block);
+            if out.len() < $crate::backend::aesni::TABLE_FROM {
+                return plain(&keys, whitening, block, out);
+            }
+            let (lead, out) = out.split_at_mut(16 * (block.wrapping_neg() % 256) as usize);
+            plain(&keys, whitening, block, lead);
+            Cached::new(keys, whitening, block.next_multiple_of(256)).rest(out);
+        }
+
+        /// The round keys, each in every block of a register, and the first with the nonce.
+        #[target_feature(enable = $features)]
+        #[inline]
+        pub(crate) fn schedule(key: &[u8; 16], nonce: &[u8; 16]) -> ([$register; 11], $register) {
             let small = $crate::backend::aesni::round_keys(key);
             let mut keys = [$broadcast(small[0]); 11];
             for (wide, narrow) in keys[1..].iter_mut().zip(&small[1..]) {
@@ -98,51 +111,80 @@ macro_rules! counter_mode {
             }
             // SAFETY: sixteen readable bytes; the load needs no alignment.
             let nonce = unsafe { _mm_loadu_si128(nonce.as_ptr().cast()) };
-            let whitening = $xor(keys[0], $broadcast(nonce));
-            let mut block = u64::from(first_block);
-
-            if out.len() >= $crate::backend::aesni::TABLE_FROM {
-                let lead = 16 * (block.wrapping_neg() % 256) as usize;
-                let (now, later) = out.split_at_mut(lead);
-                plain(&keys, whitening, block, now);
-                block = block.next_multiple_of(256);
-                out = spans(&keys, whitening, &mut block, later);
-            }
-            plain(&keys, whitening, block, out);
+            (keys, $xor(keys[0], $broadcast(nonce)))
         }
 
-        /// Writes whole spans of 256 blocks, from the multiple of 256 in `block`; returns the rest to write.
-        #[target_feature(enable = $features)]
-        fn spans<'a>(
-            keys: &[$register; 11],
+        /// A stream whose first two rounds come from the table.
+        pub(crate) struct Cached {
+            keys: [$register; 11],
             whitening: $register,
-            block: &mut u64,
-            out: &'a mut [u8],
-        ) -> &'a mut [u8] {
-            let zero = $xor(whitening, whitening);
-            let two_rounds = |state, key| $round($round(state, keys[1]), key);
-            let origin = two_rounds($xor(whitening, $broadcast(_mm_setzero_si128())), zero);
-            let mut table = [zero; 256 / $blocks];
-            for (n, entry) in table.iter_mut().enumerate() {
-                let counted = $xor(whitening, $counters((n * $blocks) as u64));
-                *entry = $xor(two_rounds(counted, zero), origin);
-            }
-            let (spans, rest) = out.as_chunks_mut::<SPAN_BYTES>();
-            for span in spans {
-                let first = _mm_set_epi64x(block.swap_bytes() as i64, 0);
-                let base = two_rounds($xor(whitening, $broadcast(first)), keys[2]);
-                for (step, table) in
-                    span.as_chunks_mut::<STEP_BYTES>().0.iter_mut().zip(table.as_chunks::<$step>().0)
-                {
-                    let mut state = *table;
-                    for s in &mut state {
-                        *s = $xor(*s, base);
-                    }
-                    finish::<3>(keys, &mut state, step);
+            table: [$register; 256 / $blocks],
+            /// Two rounds of the first of the 256 blocks that are being written.
+            base: $register,
+            /// The next block.
+            pub(crate) block: u64,
+        }
+
+        impl Cached {
+            /// A stream from `block`, a multiple of 256.
+            #[target_feature(enable = $features)]
+            pub(crate) fn new(keys: [$register; 11], whitening: $register, block: u64) -> Cached {
+                let zero = $xor(whitening, whitening);
+                let two_rounds = |state, key| $round($round(state, keys[1]), key);
+                let origin = two_rounds($xor(whitening, $broadcast(_mm_setzero_si128())), zero);
+                let mut cached = Cached { keys, whitening, table: [zero; 256 / $blocks], base: zero, block };
+                for (n, entry) in cached.table.iter_mut().enumerate() {
+                    let counted = $xor(whitening, $counters((n * $blocks) as u64));
+                    *entry = $xor(two_rounds(counted, zero), origin);
                 }
-                *block += 256;
+                cached
             }
-            rest
+
+            /// The next step after two rounds.
+            #[target_feature(enable = $features)]
+            #[inline]
+            pub(crate) fn open(&mut self) -> [$register; $step] {
+                let at = (self.block % 256) as usize / $blocks;
+                if at == 0 {
+                    let first = _mm_set_epi64x(self.block.swap_bytes() as i64, 0);
+                    let first = $xor(self.whitening, $broadcast(first));
+                    self.base = $round($round(first, self.keys[1]), self.keys[2]);
+                }
+                let mut state = self.table.as_chunks::<$step>().0[at / $step];
+                for s in &mut state {
+                    *s = $xor(*s, self.base);
+                }
+                self.block += $step * $blocks;
+                state
+            }
+
+            /// Round `n` of a step.
+            #[target_feature(enable = $features)]
+            #[inline]
+            pub(crate) fn round(&self, n: usize, state: &mut [$register; $step]) {
+                round(self.keys[n], state);
+            }
+
+            /// The last round of a step, and its bytes.
+            #[target_feature(enable = $features)]
+            #[inline]
+            pub(crate) fn close(&self, state: [$register; $step], out: &mut [u8; STEP_BYTES]) {
+                close(self.keys[10], state, out);
+            }
+
+            /// Writes the rest of the stream.
+            #[target_feature(enable = $features)]
+            pub(crate) fn rest(&mut self, out: &mut [u8]) {
+                let (steps, rest) = out.as_chunks_mut::<STEP_BYTES>();
+                for step in steps {
+                    let mut state = self.open();
+                    for n in 3..10 {
+                        self.round(n, &mut state);
+                    }
+                    self.close(state, step);
+                }
+                plain(&self.keys, self.whitening, self.block, rest);
+            }
         }
 
         /// Writes the stream without the table.
@@ -167,26 +209,26 @@ macro_rules! counter_mode {
             for (n, s) in state.iter_mut().enumerate() {
                 *s = $xor(*s, $counters(block + (n * $blocks) as u64));
             }
-            finish::<1>(keys, &mut state, out);
+            for key in &keys[1..10] {
+                round(*key, &mut state);
+            }
+            close(keys[10], state, out);
         }
 
-        /// Rounds `FROM` to 10 of a step, and its bytes.
         #[target_feature(enable = $features)]
         #[inline]
-        fn finish<const FROM: usize>(
-            keys: &[$register; 11],
-            state: &mut [$register; $step],
-            out: &mut [u8; STEP_BYTES],
-        ) {
-            for key in &keys[FROM..10] {
-                for s in state.iter_mut() {
-                    *s = $round(*s, *key);
-                }
+        fn round(key: $register, state: &mut [$register; $step]) {
+            for s in state {
+                *s = $round(*s, key);
             }
-            for (s, bytes) in state.iter().zip(out.as_chunks_mut::<REGISTER_BYTES>().0) {
-                let last = $last_round(*s, keys[10]);
+        }
+
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn close(key: $register, state: [$register; $step], out: &mut [u8; STEP_BYTES]) {
+            for (s, bytes) in state.into_iter().zip(out.as_chunks_mut::<REGISTER_BYTES>().0) {
                 // SAFETY: `bytes` is as long as a register, and the store needs no alignment.
-                unsafe { $store(bytes.as_mut_ptr().cast(), last) };
+                unsafe { $store(bytes.as_mut_ptr().cast(), $last_round(s, key)) };
             }
         }
     };

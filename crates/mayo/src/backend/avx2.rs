@@ -94,6 +94,7 @@ pub(crate) const EXPAND: Expand = Expand {
     aes128_ctr: expand::aes128_ctr,
     aes128_ctr_xor: expand::aes128_ctr_xor,
     shake256: expand::shake256,
+    seed_and_stream: Some(expand::beside_aesni::seed_and_stream),
     shake256_absorb: expand::shake256_absorb,
     lanes: expand::LANES,
     shake256_xn: expand::shake256_xn,
@@ -112,6 +113,7 @@ pub(super) const EXPAND_VAES: Expand = Expand {
     aes: "vaes-256",
     aes128_ctr: super::aesni::vaes256::aes128_ctr,
     aes128_ctr_xor: super::aesni::vaes256::aes128_ctr_xor,
+    seed_and_stream: Some(expand::beside_vaes::seed_and_stream),
     ..EXPAND
 };
 

@@ -101,6 +101,7 @@ pub(crate) const EXPAND: Expand = Expand {
     aes128_ctr: expand::aes128_ctr,
     aes128_ctr_xor: expand::aes128_ctr_xor,
     shake256: expand::shake256,
+    seed_and_stream: None,
     shake256_absorb: expand::shake256_absorb,
     lanes: expand::LANES,
     shake256_xn: expand::shake256_xn,

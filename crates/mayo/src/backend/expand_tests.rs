@@ -1,6 +1,6 @@
 //! Known answers and agreement of the `expand` kernels, for every instruction set this machine has.
 
-use super::portable;
+use super::{Engine, portable};
 use crate::internals::symmetric_spec as spec;
 
 /// One instruction set's functions, made safe by the detection in [`tiers`].
@@ -290,6 +290,37 @@ fn shake256_agrees_with_the_standard_at_every_length() {
                 (shake.shake256)(&[&message], &mut out[..len]);
                 assert!(out[..len] == expected[..len], "{}: {input} bytes to {len}", tier.name);
                 assert_eq!(out[len], 0xee, "{}: wrote past {len} bytes", tier.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_seed_and_its_stream_agree_with_the_standards_at_every_length() {
+    // Around the 48 steps of 128 or 256 bytes beside a permutation, and as many blocks of output as they can serve.
+    let streams = [0, 5, 127, 128, 4096, 6143, 6144, 6145, 12_288, 12_300, 24_576, 40_000, 101_376];
+    let hashes = [16, 135, 136, 137, 272, 273, 560, 1000];
+    let longest = streams[streams.len() - 1];
+    for engine in Engine::available(&lanework_cpu::Cpu::detect()) {
+        let e = engine.kernels().expand();
+        for seed_bytes in [0, 24, 40, 135, 136, 300] {
+            let seed = noise(11 + seed_bytes as u64, seed_bytes);
+            let (mut expected, mut stream) = (vec![0; 1000], vec![0; longest]);
+            spec::shake256(&seed, &mut expected);
+            spec::aes128_ctr(expected.first_chunk().expect("a key"), &[0; 16], 0, &mut stream);
+            for hash_bytes in hashes {
+                for stream_bytes in streams {
+                    let (mut hash, mut out) = (vec![0xee; hash_bytes + 1], vec![0xee; stream_bytes + 1]);
+                    e.seed_and_stream(&seed, &mut hash[..hash_bytes], &mut out[..stream_bytes]);
+                    let name = format!("{}: {seed_bytes} to {hash_bytes}, {stream_bytes}", engine.name());
+                    assert!(hash[..hash_bytes] == expected[..hash_bytes], "{name}");
+                    assert!(out[..stream_bytes] == stream[..stream_bytes], "{name}");
+                    assert_eq!(
+                        (hash[hash_bytes], out[stream_bytes]),
+                        (0xee, 0xee),
+                        "{name}: wrote past them"
+                    );
+                }
             }
         }
     }

@@ -36,79 +36,73 @@ const fn round_constants() -> [u64; 24] {
 /// spare; the compiler's choice is about 40.
 pub(crate) const SPILLS: usize = 64;
 
-/// One round, in place, on rows that `chi(y, row)` finishes. Inlined with the caller's instruction set.
+/// What theta adds to the columns (FIPS 202, section 3.2.1).
 #[inline(always)]
-pub(crate) fn keccak_round(a: &mut [u64; 25], constant: u64, chi: impl Fn(usize, [u64; 5]) -> [u64; 5]) {
+pub(crate) fn theta(a: &[u64; 25]) -> [u64; 5] {
     let c0 = a[0] ^ a[5] ^ a[10] ^ a[15] ^ a[20];
     let c1 = a[1] ^ a[6] ^ a[11] ^ a[16] ^ a[21];
     let c2 = a[2] ^ a[7] ^ a[12] ^ a[17] ^ a[22];
     let c3 = a[3] ^ a[8] ^ a[13] ^ a[18] ^ a[23];
     let c4 = a[4] ^ a[9] ^ a[14] ^ a[19] ^ a[24];
-    let d0 = c4 ^ c1.rotate_left(1);
-    let d1 = c0 ^ c2.rotate_left(1);
-    let d2 = c1 ^ c3.rotate_left(1);
-    let d3 = c2 ^ c4.rotate_left(1);
-    let d4 = c3 ^ c0.rotate_left(1);
-    let row0 = chi(
-        0,
+    [
+        c4 ^ c1.rotate_left(1),
+        c0 ^ c2.rotate_left(1),
+        c1 ^ c3.rotate_left(1),
+        c2 ^ c4.rotate_left(1),
+        c3 ^ c0.rotate_left(1),
+    ]
+}
+
+/// Row `Y` after theta, rho and pi (sections 3.2.1 to 3.2.3).
+#[inline(always)]
+pub(crate) fn row<const Y: usize>(a: &[u64; 25], d: &[u64; 5]) -> [u64; 5] {
+    // Where each word of the row comes from, and how far it turns.
+    let (from, turns) = const {
         [
-            a[0] ^ d0,
-            (a[6] ^ d1).rotate_left(44),
-            (a[12] ^ d2).rotate_left(43),
-            (a[18] ^ d3).rotate_left(21),
-            (a[24] ^ d4).rotate_left(14),
-        ],
-    );
-    let row1 = chi(
-        1,
-        [
-            (a[3] ^ d3).rotate_left(28),
-            (a[9] ^ d4).rotate_left(20),
-            (a[10] ^ d0).rotate_left(3),
-            (a[16] ^ d1).rotate_left(45),
-            (a[22] ^ d2).rotate_left(61),
-        ],
-    );
-    let row2 = chi(
-        2,
-        [
-            (a[1] ^ d1).rotate_left(1),
-            (a[7] ^ d2).rotate_left(6),
-            (a[13] ^ d3).rotate_left(25),
-            (a[19] ^ d4).rotate_left(8),
-            (a[20] ^ d0).rotate_left(18),
-        ],
-    );
-    let row3 = chi(
-        3,
-        [
-            (a[4] ^ d4).rotate_left(27),
-            (a[5] ^ d0).rotate_left(36),
-            (a[11] ^ d1).rotate_left(10),
-            (a[17] ^ d2).rotate_left(15),
-            (a[23] ^ d3).rotate_left(56),
-        ],
-    );
-    let row4 = chi(
-        4,
-        [
-            (a[2] ^ d2).rotate_left(62),
-            (a[8] ^ d3).rotate_left(55),
-            (a[14] ^ d4).rotate_left(39),
-            (a[15] ^ d0).rotate_left(41),
-            (a[21] ^ d1).rotate_left(2),
-        ],
-    );
-    for (words, row) in a.as_chunks_mut::<5>().0.iter_mut().zip([row0, row1, row2, row3, row4]) {
+            ([0, 6, 12, 18, 24], [0, 44, 43, 21, 14]),
+            ([3, 9, 10, 16, 22], [28, 20, 3, 45, 61]),
+            ([1, 7, 13, 19, 20], [1, 6, 25, 8, 18]),
+            ([4, 5, 11, 17, 23], [27, 36, 10, 15, 56]),
+            ([2, 8, 14, 15, 21], [62, 55, 39, 41, 2]),
+        ][Y]
+    };
+    core::array::from_fn(|x| (a[from[x]] ^ d[from[x] % 5]).rotate_left(turns[x]))
+}
+
+/// The state of these rows after iota (section 3.2.5).
+#[inline(always)]
+pub(crate) fn iota(a: &mut [u64; 25], rows: [[u64; 5]; 5], constant: u64) {
+    for (words, row) in a.as_chunks_mut::<5>().0.iter_mut().zip(rows) {
         *words = row;
     }
     a[0] ^= constant;
+}
+
+/// One round, in place, on rows that `chi(y, row)` finishes. Inlined with the caller's instruction set.
+#[inline(always)]
+pub(crate) fn keccak_round(a: &mut [u64; 25], constant: u64, chi: impl Fn(usize, [u64; 5]) -> [u64; 5]) {
+    let d = &theta(a);
+    let rows = [
+        chi(0, row::<0>(a, d)),
+        chi(1, row::<1>(a, d)),
+        chi(2, row::<2>(a, d)),
+        chi(3, row::<3>(a, d)),
+        chi(4, row::<4>(a, d)),
+    ];
+    iota(a, rows, constant);
 }
 
 /// The SHAKE256 sponge around any permutation. Wipes its state; the caller wipes the permutation's remains on the stack
 /// and in registers.
 #[inline(always)]
 pub(crate) fn sponge(parts: &[&[u8]], out: &mut [u8], mut permute: impl FnMut(&mut [u64; 25])) {
+    let mut state = absorbed(parts, &mut permute);
+    squeeze(&mut state, out, permute);
+}
+
+/// The state that has absorbed a message and gives the first block of output.
+#[inline(always)]
+pub(crate) fn absorbed(parts: &[&[u8]], mut permute: impl FnMut(&mut [u64; 25])) -> [u64; 25] {
     let mut state = [0u64; 25];
     let mut position = 0;
     for part in parts {
@@ -126,10 +120,19 @@ pub(crate) fn sponge(parts: &[&[u8]], out: &mut [u8], mut permute: impl FnMut(&m
     }
     absorb(&[0x1f], position, |i, word| state[i] ^= word);
     state[RATE / 8 - 1] ^= 1 << 63;
-    for chunk in out.chunks_mut(RATE) {
-        permute(&mut state);
+    permute(&mut state);
+    state
+}
+
+/// The output of a state, which is wiped.
+#[inline(always)]
+pub(crate) fn squeeze(state: &mut [u64; 25], out: &mut [u8], mut permute: impl FnMut(&mut [u64; 25])) {
+    for (n, chunk) in out.chunks_mut(RATE).enumerate() {
+        if n > 0 {
+            permute(state);
+        }
         let (words, tail) = chunk.as_chunks_mut::<8>();
-        for (bytes, word) in words.iter_mut().zip(&state) {
+        for (bytes, word) in words.iter_mut().zip(&*state) {
             *bytes = word.to_le_bytes();
         }
         if !tail.is_empty() {

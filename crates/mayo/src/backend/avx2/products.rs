@@ -183,7 +183,7 @@ pub(super) fn keygen<S: SetSpec, const A: usize, const B: usize>(
     let padded = take(&mut scratch, s.p3_bytes());
     let sums = Sums { tables, stride: s.stride(), pairs: s.o_pairs, operands };
     let p1 = Triangle { base: p.as_ptr(), size: s.v, mb: s.mb };
-    // SAFETY: `scratch_blocks` covers all areas taken; P has all of P1 and P2 with slack; `padded` has p3_bytes.
+    // SAFETY: `scratch_blocks` covers all areas taken; P has all of P1 and P2 with slack; `padded` has p3_bytes, `p3` all of P3.
     unsafe {
         oil_tables::<S>(o, tables);
         let [x0, x1] = halves(s, x, s.v_even, s.o_pairs, A);
@@ -193,17 +193,25 @@ pub(super) fn keygen<S: SetSpec, const A: usize, const B: usize>(
                 oil_rows::<B>(s, p1, sums, x1, r, 32);
             }
         }
-        core::ptr::write_bytes(padded, 0, s.p3_bytes());
+        let (to, stride) = if s.p3_in_place() {
+            p3.fill(0);
+            (p3.as_mut_ptr(), s.mb)
+        } else {
+            core::ptr::write_bytes(padded, 0, s.p3_bytes());
+            (padded, s.padded)
+        };
         let at = |i: usize, j: usize| {
             let (i, j) = (i.min(j), i.max(j));
-            padded.add((i * (2 * s.o - i + 1) / 2 + j - i) * s.padded)
+            to.add((i * (2 * s.o - i + 1) / 2 + j - i) * stride)
         };
         second_symmetric::<A>(sums, x0, s.v_even, s.o, (0, chunk_bytes(set, 0)), acc, at);
         if B > 0 {
             second_symmetric::<B>(sums, x1, s.v_even, s.o, (32, chunk_bytes(set, 1)), acc, at);
         }
-        for (n, out) in p3.chunks_exact_mut(s.mb).enumerate() {
-            out.copy_from_slice(core::slice::from_raw_parts(padded.add(n * s.padded), s.mb));
+        if !s.p3_in_place() {
+            for (n, out) in p3.chunks_exact_mut(s.mb).enumerate() {
+                out.copy_from_slice(core::slice::from_raw_parts(padded.add(n * s.padded), s.mb));
+            }
         }
     }
 }

@@ -74,9 +74,14 @@ impl Shape {
         rows / 2 * pairs * self.regs * size_of::<Y>()
     }
 
-    /// Bytes of P3 as padded m-vectors.
+    /// Whether m-vectors are whole registers, so that P3 is summed up where it stays.
+    pub(super) const fn p3_in_place(&self) -> bool {
+        self.mb % 32 == 0
+    }
+
+    /// Bytes of P3 as padded m-vectors, where it is not summed up in place.
     pub(super) const fn p3_bytes(&self) -> usize {
-        self.o * (self.o + 1) / 2 * self.padded
+        if self.p3_in_place() { 0 } else { self.o * (self.o + 1) / 2 * self.padded }
     }
 }
 

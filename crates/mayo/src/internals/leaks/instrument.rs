@@ -50,7 +50,9 @@ impl Seen {
 /// `kernels` under instruments, for operations of `params` on this thread until the next call.
 pub(super) fn instrument(name: &'static str, kernels: &'static Kernels, params: &'static Params) -> Engine {
     TRUE.set(Some((kernels, params)));
-    let expand = Expand { aes128_ctr, aes128_ctr_xor, shake256, ..kernels.expand };
+    let side_by_side = kernels.expand.seed_and_stream.map(|_| seed_and_stream as _);
+    let expand =
+        Expand { aes128_ctr, aes128_ctr_xor, shake256, seed_and_stream: side_by_side, ..kernels.expand };
     let sets = kernels.sets.map(|set| SetKernels {
         keygen,
         sign,
@@ -100,6 +102,15 @@ fn aes128_ctr_xor(key: &[u8; 16], nonce: &[u8; 16], out: &mut [u8]) {
     public("the key of lambda", key);
     public("the nonce of lambda", nonce);
     expand().aes128_ctr_xor(key, nonce, out);
+}
+
+fn seed_and_stream(seed: &[u8], hash: &mut [u8], stream: &mut [u8]) {
+    expand().seed_and_stream(seed, hash, stream);
+    all_secret("seed_pk and O", hash);
+    release(&hash[..SEED_PK_BYTES]);
+    // The key of P was secret until now, so P counts as secret, too.
+    release(stream);
+    Seen::note(|seen| seen.public_seeds += 1);
 }
 
 fn shake256(parts: &[&[u8]], out: &mut [u8]) {

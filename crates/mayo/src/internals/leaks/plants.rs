@@ -17,8 +17,8 @@ pub(super) fn params() -> &'static Params {
 }
 
 /// Kernels that see secrets.
-pub(super) const KERNELS: [&str; 7] =
-    ["shake256", "keygen", "expand_secret", "sign", "sign_expanded", "solve", "finish"];
+pub(super) const KERNELS: [&str; 8] =
+    ["shake256", "seed_and_stream", "keygen", "expand_secret", "sign", "sign_expanded", "solve", "finish"];
 
 /// A backend with one leak.
 pub(super) struct Plant {
@@ -52,6 +52,12 @@ macro_rules! planted {
             fn shake256(parts: &[&[u8]], out: &mut [u8]) {
                 $sound.expand.shake256(parts, out);
                 $leak(out);
+            }
+
+            $(#[$feature])?
+            fn seed_and_stream(seed: &[u8], hash: &mut [u8], stream: &mut [u8]) {
+                $sound.expand.seed_and_stream(seed, hash, stream);
+                $leak(hash);
             }
 
             $(#[$feature])?
@@ -100,7 +106,8 @@ macro_rules! planted {
                 let set = &mut sets[params().index()];
                 *set = set.around_another();
                 match kernel {
-                    "shake256" => expand.shake256 = shake256,
+                    "shake256" => (expand.shake256, expand.seed_and_stream) = (shake256, None),
+                    "seed_and_stream" => expand.seed_and_stream = Some(seed_and_stream),
                     "keygen" => set.keygen = keygen,
                     "expand_secret" => set.expand_secret = expand_secret,
                     "sign" => set.sign = sign,

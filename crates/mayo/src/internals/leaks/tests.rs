@@ -62,7 +62,7 @@ fn no_branch_and_no_address_depends_on_a_secret() {
 /// An operation that shows a leak in a kernel.
 pub(super) fn showing(plant: &Plant) -> &'static [&'static str] {
     match plant.kernel {
-        "shake256" | "keygen" => &["keygen"],
+        "shake256" | "seed_and_stream" | "keygen" => &["keygen"],
         "expand_secret" => &["expand"],
         "sign_expanded" => &["sign expanded"],
         _ => &["sign"],
