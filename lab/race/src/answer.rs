@@ -11,7 +11,8 @@
 //! A sentence may use `ratio(subject, variant, baseline)`: the ratio of that row, or the least and the greatest where the subject
 //! has a `*` in place of a component and several rows match. It says so where a row is not settled. `count(subject, variants,
 //! baseline, verdict)` is how many rows have the verdict ("" for all), and `rate(subjects, variants)` how often all subjects together
-//! are done in a second, each by the fastest of these variants. A row that the record lacks is an error.
+//! are done in a second, each by the fastest of these variants. A row that the record lacks is an error, so a sentence asks
+//! `has(variant)` first where not every machine has that variant: AVX-512, say. The chart leaves its row out there.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -116,6 +117,11 @@ fn rate(rows: &[ResultRow], subjects: &[String], variants: &[String]) -> Result<
     Ok(table::thousands((1e9 / ns).round() as u64))
 }
 
+/// Whether the record has any row of a variant: it was raced on this machine.
+fn has(rows: &[ResultRow], variant: &str) -> bool {
+    rows.iter().any(|r| r.variant == variant || r.baseline == variant)
+}
+
 impl Study {
     /// The study's answer from one of its records; `None` if its `study.toml` has no `[answer]`.
     ///
@@ -143,17 +149,21 @@ impl Study {
         engine.add_function("rate", move |subjects: Vec<String>, variants: Vec<String>| {
             rate(&of, &subjects, &variants)
         });
+        let of = rows.clone();
+        engine.add_function("has", move |variant: String| has(&of, &variant));
         let told =
             |name: &str, text: &str| engine.render_named_str(name, text, ()).map_err(StudyError::Template);
         let mut shown = Vec::new();
         for [subject, variant, baseline, words] in sentences.chart {
-            let found = rows
-                .iter()
-                .position(|r| r.subject == subject && r.variant == variant && r.baseline == baseline)
-                .ok_or_else(|| {
-                    StudyError::Template(missing(format!("of {subject}: {variant} against {baseline}")))
-                })?;
-            shown.push((found, words));
+            let of = |r: &ResultRow| r.subject == subject && r.variant == variant && r.baseline == baseline;
+            match rows.iter().position(of) {
+                Some(found) => shown.push((found, words)),
+                None if has(&rows, &variant) => {
+                    let what = format!("of {subject}: {variant} against {baseline}");
+                    return Err(StudyError::Template(missing(what)));
+                }
+                None => {}
+            }
         }
         Ok(Some(Answer {
             question: self.question.clone(),
@@ -202,8 +212,9 @@ mod tests {
             "[answer]\nclaimed = \"Twice.\"\n\
              found = \"{{ ratio('s/a/x', 'wide', 'plain') }}; {{ ratio('s/*/x', 'wide', 'plain') }}; \
              {{ ratio('s/c', 'wide', 'plain') }}; {{ count('s/*/x', ['wide', 'wide+one'], 'plain', 'faster') }}; \
-             {{ rate(['s/a/x', 's/b/x'], ['wide', 'wide+one']) }}.\"\nwhy = \"So.\"\n\
-             chart = [[\"s/b/x\", \"wide+one\", \"plain\", \"one more\"]]\n",
+             {{ rate(['s/a/x', 's/b/x'], ['wide', 'wide+one']) }}{% if has('wider') %}; {{ ratio('s/a/x', 'wider', 'plain') }}\
+             {% endif %}.\"\nwhy = \"So.\"\nchart = [[\"s/a/x\", \"wider\", \"plain\", \"not here\"],\
+             [\"s/b/x\", \"wide+one\", \"plain\", \"one more\"]]\n",
         );
         let told = told.expect("renders").expect("an answer");
         assert_eq!(
@@ -221,7 +232,7 @@ mod tests {
         for wrong in [
             "[answer]\nfound = \"{{ ratio('s/d', 'wide', 'plain') }}\"",
             "[answer]\nfound = \"{{ rate(['s/a/x', 's/d'], ['wide']) }}\"",
-            "[answer]\nfound = \"\"\nchart = [[\"s/a/x\", \"narrow\", \"plain\", \"words\"]]",
+            "[answer]\nfound = \"\"\nchart = [[\"s/a/x\", \"wide+one\", \"plain\", \"words\"]]",
             "[answer]\nfound = \"{{ nothing }}\"",
             "[answer]\nfond = \"\"",
         ] {

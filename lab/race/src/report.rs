@@ -130,6 +130,8 @@ struct Chapter {
     theirs: bool,
     /// A study's answer, whether a report asked first, and the chart that decides.
     answer: Option<Answer>,
+    /// Why there is none, where the study has an answer for other records.
+    unanswered: Option<String>,
     asked: bool,
     deciding: Option<Figure>,
     /// A study's own page, as HTML; empty where the record has none.
@@ -346,8 +348,15 @@ fn chapter(index: usize, original: &Record, options: &Options<'_>) -> Result<Cha
     let theirs = !record.results.is_empty()
         && record.results.iter().all(|r| record.machine.peer(&r.variant).is_some());
     let study = options.studies.iter().find(|s| s.name == record.study);
-    // A record that lacks a row of the answer has its tables all the same.
-    let answer = study.and_then(|s| s.answer(record).ok().flatten());
+    // A record that lacks a row of the answer says which, and has its tables all the same.
+    let (answer, unanswered) = match study.map(|s| s.answer(record)) {
+        Some(Ok(answer)) => (answer, None),
+        Some(Err(StudyError::Template(why))) => {
+            (None, Some(why.detail().map_or_else(|| why.to_string(), str::to_owned)))
+        }
+        Some(Err(why)) => (None, Some(why.to_string())),
+        None => (None, None),
+    };
     let deciding = match &answer {
         Some(answer) => figures::deciding(record, &answer.rows).map_err(ReportError::Chart)?,
         None => None,
@@ -356,6 +365,7 @@ fn chapter(index: usize, original: &Record, options: &Options<'_>) -> Result<Cha
         title: record.study.clone(),
         asked: answer.is_some() && study.is_some_and(|s| s.table.contains_key("original")),
         answer,
+        unanswered,
         deciding,
         date,
         cpu: record.machine.title(),

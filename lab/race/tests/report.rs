@@ -159,9 +159,10 @@ fn the_first_screen_has_the_peers_and_the_answers() {
         has(chapter, part);
     }
     assert_eq!(chapter.matches("Made by").count(), 1);
-    // A record that lacks the row has its chapter, without sentences.
+    // A record that lacks the row has its chapter, which says so in place of the sentences.
     let last = page.split("<main id=\"r2\"").nth(1).expect("its chapter").split("<main ").next().expect("it");
     assert!(!last.contains("Claimed."));
+    has(last, "<b>No answer:</b> the record has no row of planted/copy/16: avx512 against portable");
     has(screen, "4 records; ");
 }
 
