@@ -20,6 +20,16 @@ pub struct Session {
 }
 
 impl Session {
+    /// The inherited options without one that, with its values, is `length` arguments long.
+    #[must_use]
+    pub fn inherited_without(&self, option: &str, length: usize) -> Vec<String> {
+        let mut kept = self.inherited.clone();
+        if let Some(at) = kept.iter().position(|a| a == option) {
+            kept.drain(at..(at + length).min(kept.len()));
+        }
+        kept
+    }
+
     /// Prints a line for people; nothing under `--json`.
     pub fn say(&self, line: impl std::fmt::Display) {
         if !self.json {

@@ -194,7 +194,8 @@ pub(super) fn measure(
             .map(|(name, executable)| Build {
                 name: (*name).to_owned(),
                 program: Box::new(move |count| {
-                    let mut arguments = session.inherited.clone();
+                    // The other builds may have no peers, and the loops are the study's own: no `--peers --peers-dir DIR`.
+                    let mut arguments = session.inherited_without("--peers", 3);
                     arguments.extend(
                         ["__workload", study, configuration, "constant", "--count"].map(str::to_owned),
                     );

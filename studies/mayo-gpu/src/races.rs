@@ -60,10 +60,7 @@ impl Measured {
 
 /// The same session on this device, its child processes too.
 fn on(session: &Session, device: DeviceChoice) -> Session {
-    let mut inherited = session.inherited.clone();
-    if let Some(at) = inherited.iter().position(|a| a == "--device") {
-        inherited.drain(at..(at + 2).min(inherited.len()));
-    }
+    let mut inherited = session.inherited_without("--device", 2);
     inherited.extend(["--device".to_owned(), device.to_string()]);
     let mut context = session.context.clone();
     context.device = device;
