@@ -57,6 +57,9 @@ unsafe impl<P: ParameterSet> SetSpec for P {
 /// Bytes that kernels may read, but not use, after P, P3 and lambda.
 pub const SLACK: usize = 128;
 
+/// A kernel that hashes a seed and expands the stream under the hash side by side.
+pub(crate) type SeedAndStream = unsafe fn(&[u8], &mut [u8], &mut [u8]);
+
 /// The symmetric kernels of one backend.
 #[derive(Clone, Copy, Debug)]
 pub struct Expand {
@@ -66,7 +69,7 @@ pub struct Expand {
     pub(crate) aes128_ctr_xor: unsafe fn(&[u8; 16], &[u8; 16], &mut [u8]),
     pub(crate) shake256: unsafe fn(&[&[u8]], &mut [u8]),
     /// See [`Expand::seed_and_stream`]; `None` where hashing comes first and the stream after it.
-    pub(crate) seed_and_stream: Option<unsafe fn(&[u8], &mut [u8], &mut [u8])>,
+    pub(crate) seed_and_stream: Option<SeedAndStream>,
     pub(crate) shake256_absorb: unsafe fn(&mut [u64; 25], &[u8]),
     /// Messages that `shake256_xn` hashes in about the time of one.
     pub(crate) lanes: usize,

@@ -76,7 +76,7 @@ impl Shape {
 
     /// Whether m-vectors are whole registers, so that P3 is summed up where it stays.
     pub(super) const fn p3_in_place(&self) -> bool {
-        self.mb % 32 == 0
+        self.mb.is_multiple_of(32)
     }
 
     /// Bytes of P3 as padded m-vectors, where it is not summed up in place.
