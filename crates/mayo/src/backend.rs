@@ -13,6 +13,8 @@
 //! class: `keygen`, `sign`, `solve`, `finish`, `expand_secret`, `sign_expanded` and the three of SHAKE256 take secrets
 //! and run in constant time except for the one bit that `solve` returns; the others take public data only.
 
+use alloc::vec::Vec;
+
 #[cfg(target_arch = "x86_64")]
 use lanework_cpu::Feature;
 use lanework_cpu::{Backend, Backends, Features};
@@ -187,7 +189,20 @@ pub(crate) struct PublicLayout {
 }
 
 impl PublicLayout {
-    pub(crate) fn expand(&self, kernels: &SetKernels, operands: ExpandPublic<'_>) {
+    /// P and P3 in this layout. The memory is not filled with zeros first: for MAYO-2 that took as long as half of its AES.
+    pub(crate) fn expanded(&self, kernels: &SetKernels, key: Matrices<'_>) -> Vec<Block> {
+        let mut blocks = Vec::with_capacity(self.blocks);
+        let layout = &mut blocks.spare_capacity_mut()[..self.blocks];
+        if let Some(last) = layout.last_mut() {
+            last.write(Block::ZERO);
+        }
+        self.expand(kernels, ExpandPublic { key, layout });
+        // SAFETY: the kernel has written every byte but the end of the last block, which is 0.
+        unsafe { blocks.set_len(self.blocks) };
+        blocks
+    }
+
+    fn expand(&self, kernels: &SetKernels, operands: ExpandPublic<'_>) {
         operands.check(kernels);
         // SAFETY: as in `SetKernels::keygen`.
         unsafe { (self.expand)(operands) }
@@ -508,7 +523,12 @@ impl SetKernels {
     #[cfg(all(test, target_arch = "x86_64"))]
     fn expand_public(&self, key: Matrices<'_>, layout: &mut [Block]) {
         match &self.public {
-            Some(own) => own.expand(self, ExpandPublic { key, layout }),
+            Some(own) => {
+                // SAFETY: what is initialised may be taken as what need not be; the kernel leaves it initialised.
+                let layout =
+                    unsafe { &mut *(core::ptr::from_mut(layout) as *mut [core::mem::MaybeUninit<Block>]) };
+                own.expand(self, ExpandPublic { key, layout });
+            }
             None => {
                 let (p, p3) = self.places(layout);
                 p.copy_from_slice(&key.p[..p.len()]);

@@ -11,9 +11,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::backend::operands::{
-    ExpandPublic, ExpandSecret, Finish, Keygen, Matrices, Sign, Solve, Verify, Whip,
-};
+use crate::backend::operands::{ExpandSecret, Finish, Keygen, Matrices, Sign, Solve, Verify, Whip};
 use crate::backend::{Expand, SLACK, SetKernels};
 use crate::digest::Message;
 use crate::error::Error;
@@ -398,20 +396,19 @@ pub(crate) fn verify(on: Scheme, source: PublicSource<'_>, admitted: Admitted<'_
 /// The backend's layout of an expanded public key.
 pub(crate) fn expand_public(on: Scheme, public_key: &[u8]) -> Vec<Block> {
     let kernels = on.kernels;
-    let mut layout = vec![Block::ZERO; kernels.public_blocks()];
     match &kernels.public {
         None => {
+            let mut layout = vec![Block::ZERO; kernels.public_blocks()];
             let (p, p3) = kernels.places(&mut layout);
             expand_key(on, public_key, &mut Public { p, p3, lambda: &mut [] });
+            layout
         }
         Some(own) => workspace::with(kernels, Holds::Public, |w| {
             let (mut public, _) = w.parts(kernels, true, 0);
             expand_key(on, public_key, &mut public);
-            let key = Matrices { p: public.p, p3: public.p3 };
-            own.expand(kernels, ExpandPublic { key, layout: &mut layout });
+            own.expanded(kernels, Matrices { p: public.p, p3: public.p3 })
         }),
     }
-    layout
 }
 
 /// O as elements into `o`, and the backend's layout of P1 and L.

@@ -70,9 +70,10 @@ macro_rules! counter_mode {
         store: $store:path, xor: $xor:path, round: $round:path, last_round: $last_round:path,
         broadcast: $broadcast:path, counters: $counters:path $(,)?
     ) => {
-        /// Bytes in a register, and in a step.
+        /// Bytes in a register, in a step, and in 256 blocks.
         const REGISTER_BYTES: usize = 16 * $blocks;
         pub(crate) const STEP_BYTES: usize = $step * REGISTER_BYTES;
+        const SPAN_BYTES: usize = 16 * 256;
 
         /// AES-128 counter mode with a zero nonce: block `i` of the stream is `AES(key, BE128(i))`, from
         /// `i = first_block`, cut to `out.len()` bytes. Public data.
@@ -146,15 +147,27 @@ macro_rules! counter_mode {
             pub(crate) fn open(&mut self) -> [$register; $step] {
                 let at = (self.block % 256) as usize / $blocks;
                 if at == 0 {
-                    let first = _mm_set_epi64x(self.block.swap_bytes() as i64, 0);
-                    let first = $xor(self.whitening, $broadcast(first));
-                    self.base = $round($round(first, self.keys[1]), self.keys[2]);
-                }
-                let mut state = self.table.as_chunks::<$step>().0[at / $step];
-                for s in &mut state {
-                    *s = $xor(*s, self.base);
+                    self.base = self.two_rounds_of(self.block);
                 }
                 self.block += $step * $blocks;
+                self.from_table(at / $step, self.base)
+            }
+
+            #[target_feature(enable = $features)]
+            #[inline]
+            fn two_rounds_of(&self, block: u64) -> $register {
+                let first = _mm_set_epi64x(block.swap_bytes() as i64, 0);
+                let first = $xor(self.whitening, $broadcast(first));
+                $round($round(first, self.keys[1]), self.keys[2])
+            }
+
+            #[target_feature(enable = $features)]
+            #[inline]
+            fn from_table(&self, step: usize, base: $register) -> [$register; $step] {
+                let mut state = self.table.as_chunks::<$step>().0[step];
+                for s in &mut state {
+                    *s = $xor(*s, base);
+                }
                 state
             }
 
@@ -172,18 +185,35 @@ macro_rules! counter_mode {
                 close(self.keys[10], state, out);
             }
 
+            /// The remaining rounds of a step, and its bytes.
+            #[target_feature(enable = $features)]
+            #[inline]
+            fn finish(&self, mut state: [$register; $step], out: &mut [u8; STEP_BYTES]) {
+                for n in 3..10 {
+                    self.round(n, &mut state);
+                }
+                self.close(state, out);
+            }
+
             /// Writes the rest of the stream.
             #[target_feature(enable = $features)]
             pub(crate) fn rest(&mut self, out: &mut [u8]) {
-                let (steps, rest) = out.as_chunks_mut::<STEP_BYTES>();
-                for step in steps {
-                    let mut state = self.open();
-                    for n in 3..10 {
-                        self.round(n, &mut state);
-                    }
-                    self.close(state, step);
+                // To the end of the 256 blocks that were begun, in whole steps.
+                let begun = 16 * (self.block.wrapping_neg() % 256) as usize;
+                let (head, out) = out.split_at_mut(begun.min(out.len() - out.len() % STEP_BYTES));
+                for step in head.as_chunks_mut().0 {
+                    let state = self.open();
+                    self.finish(state, step);
                 }
-                plain(&self.keys, self.whitening, self.block, rest);
+                let (spans, out) = out.as_chunks_mut::<SPAN_BYTES>();
+                for span in spans {
+                    let base = self.two_rounds_of(self.block);
+                    for (n, step) in span.as_chunks_mut().0.iter_mut().enumerate() {
+                        self.finish(self.from_table(n, base), step);
+                    }
+                    self.block += 256;
+                }
+                plain(&self.keys, self.whitening, self.block, out);
             }
         }
 

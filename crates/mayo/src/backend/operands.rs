@@ -9,6 +9,8 @@
 //! once for all backends: the compiler assumes that arguments do not overlap, but not that fields do not, and optimised
 //! half of the portable kernels worse with fields. For the same reason those are never inlined into their entries.
 
+use core::mem::MaybeUninit;
+
 use super::{SLACK, SetKernels};
 use crate::params::Sizes;
 use crate::sys::Block;
@@ -108,8 +110,8 @@ pub struct Finish<'a> {
 pub struct ExpandPublic<'a> {
     /// P and P3.
     pub key: Matrices<'a>,
-    /// Gets the blocks of the backend's layout.
-    pub layout: &'a mut [Block],
+    /// Gets the blocks of the backend's layout: every byte, except that the last block may be left over in part.
+    pub layout: &'a mut [MaybeUninit<Block>],
 }
 
 /// Lays out an expanded secret key.

@@ -4,6 +4,8 @@
 //! This takes twice the space of P, and the products no longer pay for unpacking: 12 of 62 operations a column for m =
 //! 80, k = 10. Larger ones than `LAID_OUT_MAX` keep P1, P2, P3 as they are. Leak class: public data only.
 
+use core::mem::MaybeUninit;
+
 use super::eliminate::powers;
 use super::lanes::{NOTHING, Sums, Y, chunk_bytes, take, unpack};
 use super::products::{pair_at, second_symmetric};
@@ -69,7 +71,7 @@ unsafe fn lay_row<const R: usize>(
 pub(super) fn expand_public<S: SetSpec, const A: usize, const B: usize>(
     p: &[u8],
     p3: &[u8],
-    expanded: &mut [Block],
+    expanded: &mut [MaybeUninit<Block>],
 ) {
     let s = const { &Shape::of(S::SIZES) };
     let p1 = Triangle { base: p.as_ptr(), size: s.v, mb: s.mb };

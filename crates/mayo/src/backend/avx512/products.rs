@@ -29,6 +29,7 @@ use crate::backend::SetSpec;
 use crate::params::Sizes;
 use crate::sys::Block;
 use core::arch::x86_64::*;
+use core::mem::MaybeUninit;
 
 /// Blocks of four rows.
 const fn quads(rows: usize) -> usize {
@@ -443,7 +444,11 @@ pub(super) const fn public_blocks(p: &Sizes) -> usize {
 
 /// See `PublicLayout`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
-pub(super) fn expand_public<S: SetSpec, const G: usize>(p: &[u8], p3: &[u8], expanded: &mut [Block]) {
+pub(super) fn expand_public<S: SetSpec, const G: usize>(
+    p: &[u8],
+    p3: &[u8],
+    expanded: &mut [MaybeUninit<Block>],
+) {
     let set = S::SIZES;
     let (v, oil, mb) = (set.v(), set.o, set.m_bytes());
     let mut to: *mut u8 = expanded.as_mut_ptr().cast();
