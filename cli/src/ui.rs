@@ -157,9 +157,18 @@ pub(crate) fn end_without_panic_on_closed_streams() {
     }));
 }
 
-/// An argument as records keep it: where a record was stored does not affect its figures, and is a folder on somebody's machine.
+/// An argument as records keep it: where a record was stored or a file lay does not affect the figures, and is a folder on
+/// somebody's machine.
 fn placeless(argument: String) -> String {
-    if argument.starts_with("--save=") { "--save".to_owned() } else { argument }
+    if argument.starts_with("--save=") {
+        return "--save".to_owned();
+    }
+    let path = Path::new(&argument);
+    match path.file_name() {
+        // A whole command to be timed stays as it is.
+        Some(name) if path.is_absolute() && !argument.contains(' ') => name.to_string_lossy().into_owned(),
+        _ => argument,
+    }
 }
 
 /// The command as a line for a shell: arguments that a shell would interpret are quoted.
@@ -185,8 +194,25 @@ mod tests {
         let line = |a: &[&str]| command_line(a.iter().map(|a| (*a).to_owned()));
         assert_eq!(line(&["lanework", "bench", "mayo/*/mayo1"]), "lanework bench 'mayo/*/mayo1'");
         assert_eq!(line(&["a b", "", "it's", "avx512+threads=2"]), "'a b' '' 'it'\\''s' avx512+threads=2");
-        let kept = ["study", "--save=/home/somebody/records", "--save", "--remark=--save=x"];
+        let kept = [
+            "study",
+            "--save=/home/somebody/records",
+            "--save",
+            "--remark=--save=x",
+            "/home/somebody/magma.c",
+            "target/magma.c",
+            "/bin/cat /home/somebody/file",
+        ];
         let kept: Vec<String> = kept.iter().map(|a| placeless((*a).to_owned())).collect();
-        assert_eq!(kept, ["study", "--save", "--save", "--remark=--save=x"]);
+        let expected = [
+            "study",
+            "--save",
+            "--save",
+            "--remark=--save=x",
+            "magma.c",
+            "target/magma.c",
+            "/bin/cat /home/somebody/file",
+        ];
+        assert_eq!(kept, expected);
     }
 }

@@ -29,7 +29,8 @@ fn main() {
 
     // Outside a checkout, or without git, both stay "unknown".
     set("COMMIT", output("git", &["rev-parse", "--verify", "HEAD"]));
-    let tree = Command::new("git").args(["diff-index", "--quiet", "HEAD", "--"]).output().ok();
+    // By content: a file that was only touched is no change.
+    let tree = Command::new("git").args(["--no-optional-locks", "diff", "--quiet", "HEAD"]).output().ok();
     set(
         "TREE",
         tree.and_then(|out| match out.status.code() {
