@@ -150,7 +150,7 @@ macro_rules! counter_mode {
                     self.base = self.two_rounds_of(self.block);
                 }
                 self.block += $step * $blocks;
-                self.from_table(at / $step, self.base)
+                self.after_two_rounds(at / $step, self.base)
             }
 
             #[target_feature(enable = $features)]
@@ -163,7 +163,7 @@ macro_rules! counter_mode {
 
             #[target_feature(enable = $features)]
             #[inline]
-            fn from_table(&self, step: usize, base: $register) -> [$register; $step] {
+            fn after_two_rounds(&self, step: usize, base: $register) -> [$register; $step] {
                 let mut state = self.table.as_chunks::<$step>().0[step];
                 for s in &mut state {
                     *s = $xor(*s, base);
@@ -209,7 +209,7 @@ macro_rules! counter_mode {
                 for span in spans {
                     let base = self.two_rounds_of(self.block);
                     for (n, step) in span.as_chunks_mut().0.iter_mut().enumerate() {
-                        self.finish(self.from_table(n, base), step);
+                        self.finish(self.after_two_rounds(n, base), step);
                     }
                     self.block += 256;
                 }
