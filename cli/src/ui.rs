@@ -163,10 +163,14 @@ fn placeless(argument: String) -> String {
     if argument.starts_with("--save=") {
         return "--save".to_owned();
     }
-    let path = Path::new(&argument);
+    let (option, value) = match argument.split_once('=') {
+        Some((option, value)) if option.starts_with("--") => (format!("{option}="), value),
+        _ => (String::new(), argument.as_str()),
+    };
+    let path = Path::new(value);
     match path.file_name() {
         // A whole command to be timed stays as it is.
-        Some(name) if path.is_absolute() && !argument.contains(' ') => name.to_string_lossy().into_owned(),
+        Some(name) if path.is_absolute() && !value.contains(' ') => option + &name.to_string_lossy(),
         _ => argument,
     }
 }
@@ -200,6 +204,7 @@ mod tests {
             "--save",
             "--remark=--save=x",
             "/home/somebody/magma.c",
+            "--kuznyechik=/home/somebody/magma.c",
             "target/magma.c",
             "/bin/cat /home/somebody/file",
         ];
@@ -210,6 +215,7 @@ mod tests {
             "--save",
             "--remark=--save=x",
             "magma.c",
+            "--kuznyechik=magma.c",
             "target/magma.c",
             "/bin/cat /home/somebody/file",
         ];

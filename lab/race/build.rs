@@ -29,7 +29,7 @@ fn main() {
 
     // Outside a checkout, or without git, both stay "unknown".
     set("COMMIT", output("git", &["rev-parse", "--verify", "HEAD"]));
-    // By content: a file that was only touched is no change.
+    // This compares contents, so a file whose time alone differs does not count as changed.
     let tree = Command::new("git").args(["--no-optional-locks", "diff", "--quiet", "HEAD"]).output().ok();
     set(
         "TREE",

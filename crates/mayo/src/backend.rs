@@ -10,7 +10,7 @@
 //!
 //! Kernels are `unsafe fn` pointers because they assume the instruction set that their row in [`BACKENDS`] names. They
 //! are reached only through `lanework_cpu::Backend::get`, which checks it; the safe methods here rest on that. Leak
-//! class: `keygen`, `sign`, `solve`, `finish`, `expand_secret`, `sign_expanded` and the three of SHAKE256 take secrets
+//! class: `keygen`, `sign`, `solve`, `finish`, `expand_secret`, `sign_expanded` and those of SHAKE256 take secrets
 //! and run in constant time except for the one bit that `solve` returns; the others take public data only.
 
 use alloc::vec::Vec;
@@ -189,7 +189,7 @@ pub(crate) struct PublicLayout {
 }
 
 impl PublicLayout {
-    /// P and P3 in this layout. The memory is not filled with zeros first: for MAYO-2 that took as long as half of its AES.
+    /// P and P3 in this layout. The memory is not filled with zeros first.
     pub(crate) fn expanded(&self, kernels: &SetKernels, key: Matrices<'_>) -> Vec<Block> {
         let mut blocks = Vec::with_capacity(self.blocks);
         let layout = &mut blocks.spare_capacity_mut()[..self.blocks];

@@ -12,7 +12,8 @@
 //! has a `*` in place of a component and several rows match. It says so where a row is not settled. `count(subject, variants,
 //! baseline, verdict)` is how many rows have the verdict ("" for all), and `rate(subjects, variants)` how often all subjects together
 //! are done in a second, each by the fastest of these variants. A row that the record lacks is an error, so a sentence asks
-//! `has(variant)` first where not every machine has that variant: AVX-512, say. The chart leaves its row out there.
+//! `has(variant)` first where not every machine has that variant: AVX-512, say. The chart, which must name the variant, leaves its row
+//! out there.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -149,8 +150,15 @@ impl Study {
         engine.add_function("rate", move |subjects: Vec<String>, variants: Vec<String>| {
             rate(&of, &subjects, &variants)
         });
-        let of = rows.clone();
-        engine.add_function("has", move |variant: String| has(&of, &variant));
+        let (of, charted) = (rows.clone(), sentences.chart.clone());
+        engine.add_function("has", move |name: String| {
+            // A misspelt name would hide its words on every machine.
+            if !charted.iter().any(|[_, variant, ..]| *variant == name) {
+                let what = format!("has('{name}'): the chart has no such variant");
+                return Err(Error::new(ErrorKind::InvalidOperation, what));
+            }
+            Ok(has(&of, &name))
+        });
         let told =
             |name: &str, text: &str| engine.render_named_str(name, text, ()).map_err(StudyError::Template);
         let mut shown = Vec::new();
@@ -233,6 +241,7 @@ mod tests {
             "[answer]\nfound = \"{{ ratio('s/d', 'wide', 'plain') }}\"",
             "[answer]\nfound = \"{{ rate(['s/a/x', 's/d'], ['wide']) }}\"",
             "[answer]\nfound = \"\"\nchart = [[\"s/a/x\", \"wide+one\", \"plain\", \"words\"]]",
+            "[answer]\nfound = \"{% if has('wide') %}so{% endif %}\"",
             "[answer]\nfound = \"{{ nothing }}\"",
             "[answer]\nfond = \"\"",
         ] {

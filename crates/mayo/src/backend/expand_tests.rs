@@ -1,7 +1,13 @@
 //! Known answers and agreement of the `expand` kernels, for every instruction set this machine has.
 
+#[cfg(target_arch = "x86_64")]
+use super::operands::Matrices;
 use super::{Engine, portable};
+#[cfg(target_arch = "x86_64")]
+use super::{SLACK, bytes};
 use crate::internals::symmetric_spec as spec;
+#[cfg(target_arch = "x86_64")]
+use crate::sys::Block;
 
 /// One instruction set's functions, made safe by the detection in [`tiers`].
 struct Tier {
@@ -322,6 +328,26 @@ fn a_seed_and_its_stream_agree_with_the_standards_at_every_length() {
                     );
                 }
             }
+        }
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn every_byte_of_an_expanded_public_key_is_written() {
+    for engine in Engine::available(&lanework_cpu::Cpu::detect()) {
+        for kernels in engine.kernels().sets().iter().filter(|set| set.public.is_some()) {
+            let set = kernels.sizes;
+            let p = noise(21, set.p12_bytes() + SLACK);
+            let p3 = noise(22, set.p3_vecs() * set.m_bytes() + SLACK);
+            let [a, b] = [0, 0xff].map(|before| {
+                let mut layout = vec![Block([before; 64]); kernels.public_blocks()];
+                kernels.expand_public(Matrices { p: &p, p3: &p3 }, &mut layout);
+                // The last block may be left over in part.
+                layout.pop();
+                layout
+            });
+            assert!(bytes(&a) == bytes(&b), "{}: bytes that are left as they were", engine.name());
         }
     }
 }
