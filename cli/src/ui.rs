@@ -43,7 +43,7 @@ impl Session {
             for (primitive, backend) in flag.forced() {
                 settings.force(primitive, backend);
             }
-            inherited.extend(["--backend".to_owned(), forced.clone()]);
+            inherited.push(vec!["--backend".to_owned(), forced.clone()]);
         }
         let mut context = Context::new(settings);
         if global.peers {
@@ -55,7 +55,7 @@ impl Session {
             // Inherited by child processes as it is.
             context.gost_engine =
                 std::env::var_os("LANEWORK_GOST_ENGINE").filter(|v| !v.is_empty()).map(Into::into);
-            inherited.extend([
+            inherited.push(vec![
                 "--peers".to_owned(),
                 "--peers-dir".to_owned(),
                 global.peers_dir.display().to_string(),
@@ -70,7 +70,7 @@ impl Session {
         }
         if let Some(device) = &global.device {
             context.device = device.clone();
-            inherited.extend(["--device".to_owned(), device.to_string()]);
+            inherited.push(vec!["--device".to_owned(), device.to_string()]);
         }
         let profile = Profile::load(&context);
         let given = std::env::args_os().skip(1).map(|a| placeless(a.to_string_lossy().into_owned()));

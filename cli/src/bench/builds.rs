@@ -51,7 +51,7 @@ impl<'a> Builds<'a> {
         effort: &Effort,
     ) -> Result<race::Outcome, LaunchError> {
         let names = [format!("older {variant}"), variant.to_owned()];
-        let mut arguments = self.session.inherited.clone();
+        let mut arguments = self.session.arguments();
         // The variant is its own baseline, which a worker always times.
         arguments.extend(["__race", subject, "--baseline", variant].map(str::to_owned));
         let plan = plan(effort, 1);

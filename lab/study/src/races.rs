@@ -89,7 +89,7 @@ pub fn race_all(session: &Session, name: &str, races: &[Race], effort: &Effort) 
     let mut gates: BTreeMap<&str, Vec<GateRow>> = BTreeMap::new();
     for race in races {
         bar.set_message(race.subject.clone());
-        let mut arguments = session.inherited.clone();
+        let mut arguments = session.arguments();
         arguments.extend([
             "__race".to_owned(),
             race.subject.clone(),

@@ -15,19 +15,26 @@ pub struct Session {
     pub context: Context,
     /// The arguments as given, for "made by" lines.
     pub command: String,
-    /// Options that a child process needs to see the same machine and the same variants.
-    pub inherited: Vec<String>,
+    /// Options that a child process needs to see the same machine and the same variants, each with its values.
+    pub inherited: Vec<Vec<String>>,
 }
 
 impl Session {
-    /// The inherited options without one that, with its values, is `length` arguments long.
+    /// The first arguments of a child process: the options that it inherits.
     #[must_use]
-    pub fn inherited_without(&self, option: &str, length: usize) -> Vec<String> {
-        let mut kept = self.inherited.clone();
-        if let Some(at) = kept.iter().position(|a| a == option) {
-            kept.drain(at..(at + length).min(kept.len()));
-        }
-        kept
+    pub fn arguments(&self) -> Vec<String> {
+        self.inherited.concat()
+    }
+
+    /// The first arguments of a child process that is another build of this command: the studies build without peers.
+    #[must_use]
+    pub fn arguments_without_peers(&self) -> Vec<String> {
+        self.inherited
+            .iter()
+            .filter(|option| option.first().is_none_or(|name| name != "--peers"))
+            .flatten()
+            .cloned()
+            .collect()
     }
 
     /// Prints a line for people; nothing under `--json`.
@@ -77,5 +84,24 @@ impl Session {
         }
         bar.set_prefix(what.to_owned());
         bar
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_build_inherits_everything_but_peers() {
+        let options: [&[&str]; 3] =
+            [&["--backend", "mayo=avx2"], &["--peers", "--peers-dir", "target/peers"], &["--device", "0"]];
+        let session = Session {
+            json: false,
+            context: Context::new(Default::default()),
+            command: "lanework".to_owned(),
+            inherited: options.map(|o| o.iter().map(|&s| s.to_owned()).collect()).to_vec(),
+        };
+        assert_eq!(session.arguments(), options.concat());
+        assert_eq!(session.arguments_without_peers(), ["--backend", "mayo=avx2", "--device", "0"]);
     }
 }

@@ -113,7 +113,7 @@ impl Runner<'_> {
     fn once(&self, name: &str, kind: Kind, iterations: u64) -> Result<Said, String> {
         match kind {
             Kind::Ours => {
-                let mut arguments = self.session.inherited.clone();
+                let mut arguments = self.session.arguments();
                 arguments.extend(["__workload", self.study, name, "chain", "--count"].map(str::to_owned));
                 arguments.push(iterations.to_string());
                 let executable = std::env::current_exe().map_err(|e| e.to_string())?;

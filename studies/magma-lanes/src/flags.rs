@@ -194,8 +194,7 @@ pub(super) fn measure(
             .map(|(name, executable)| Build {
                 name: (*name).to_owned(),
                 program: Box::new(move |count| {
-                    // The other builds may have no peers, and the loops are the study's own: no `--peers --peers-dir DIR`.
-                    let mut arguments = session.inherited_without("--peers", 3);
+                    let mut arguments = session.arguments_without_peers();
                     arguments.extend(
                         ["__workload", study, configuration, "constant", "--count"].map(str::to_owned),
                     );

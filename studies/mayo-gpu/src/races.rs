@@ -60,8 +60,9 @@ impl Measured {
 
 /// The same session on this device, its child processes too.
 fn on(session: &Session, device: DeviceChoice) -> Session {
-    let mut inherited = session.inherited_without("--device", 2);
-    inherited.extend(["--device".to_owned(), device.to_string()]);
+    let mut inherited = session.inherited.clone();
+    inherited.retain(|option| option[0] != "--device");
+    inherited.push(vec!["--device".to_owned(), device.to_string()]);
     let mut context = session.context.clone();
     context.device = device;
     Session { context, inherited, ..session.clone() }

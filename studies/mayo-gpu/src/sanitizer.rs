@@ -62,7 +62,7 @@ pub(super) fn check(session: &Session, sets: &[&Params], emulated: bool) -> Resu
             let output = Command::new(&program)
                 .args(["--tool", tool, "--error-exitcode", &COMPLAINT.to_string()])
                 .arg(&here)
-                .args(&session.inherited)
+                .args(session.arguments())
                 .args(["check", &format!("mayo/{}", params.path()), "--quick"])
                 .stdin(Stdio::null())
                 .output();

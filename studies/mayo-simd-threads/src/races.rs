@@ -124,16 +124,9 @@ impl<'a> Runner<'a> {
         })
     }
 
-    fn arguments(&self, configuration: &str, set: &str, count: usize) -> Vec<String> {
-        let mut arguments = self.session.inherited.clone();
-        arguments.extend(["__workload", self.study, configuration, set, "--count"].map(str::to_owned));
-        arguments.push(count.to_string());
-        arguments
-    }
-
     fn program(&self, configuration: &str, set: &str, count: usize) -> Result<Program, Failure> {
         // "NAME at -O0" is the same configuration in another build of this command.
-        let (name, executable) = match configuration.rsplit_once(" at -O") {
+        let (name, executable, mut arguments) = match configuration.rsplit_once(" at -O") {
             Some((name, level)) => (
                 name,
                 level
@@ -141,10 +134,13 @@ impl<'a> Runner<'a> {
                     .ok()
                     .and_then(unoptimised)
                     .ok_or_else(|| Failure::unavailable("no such build"))?,
+                self.session.arguments_without_peers(),
             ),
-            None => (configuration, self.executable.clone()),
+            None => (configuration, self.executable.clone(), self.session.arguments()),
         };
-        let mut program = Program::new(configuration, executable, self.arguments(name, set, count));
+        arguments.extend(["__workload", self.study, name, set, "--count"].map(str::to_owned));
+        arguments.push(count.to_string());
+        let mut program = Program::new(configuration, executable, arguments);
         let configuration = Configuration::parse(name)?;
         program.cores = configuration.busy();
         let openmp = configuration.openmp.map(|n| ("OMP_NUM_THREADS".into(), n.to_string().into()));
