@@ -250,19 +250,26 @@ mod tests {
         }
     }
 
-    #[test]
-    fn round_1_is_the_specification_and_the_published_answers() {
-        for (set, e) in round_1().flat_map(|set| engines().into_iter().map(move |e| (set, e))) {
-            let Set::Round1(at) = set else { unreachable!() };
+    /// Every engine's answers to the known seeds of a set of round 1.
+    fn published_answers(set: Set) {
+        let Set::Round1(at) = set else { unreachable!() };
+        let [hundred, first] = round1::DIGESTS[at];
+        for e in engines() {
             let count = if e.name().contains('=') { 3 } else { 100 };
             let all = records(&e.scheme(set), count).expect("honest seeds sign");
-            let [hundred, first] = round1::DIGESTS[at];
             let what = format!("{} {}", e.name(), set.path());
             assert_eq!(sha256_hex(response(&all[..1]).as_bytes()), first, "{what}");
             if all.len() == 100 {
                 assert_eq!(sha256_hex(response(&all).as_bytes()), hundred, "{what}");
             }
         }
+    }
+
+    #[test]
+    fn round_1_is_the_specification_and_the_published_answers() {
+        std::thread::scope(|scope| {
+            round_1().for_each(|set| drop(scope.spawn(move || published_answers(set))));
+        });
         for set in round_1() {
             let Scheme { symmetric, kernels } = engines()[0].scheme(set);
             let specification = Specification { symmetric, sizes: kernels.sizes() };

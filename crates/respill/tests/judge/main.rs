@@ -280,7 +280,9 @@ fn libjade() -> Option<PathBuf> {
 
 #[test]
 fn the_judges_agree_on_libjade() {
-    let Some(mut solver) = Solver::start("libjade") else { return };
+    if Solver::start("libjade").is_none() {
+        return;
+    }
     let Some(folder) = libjade() else {
         let required = std::env::var("LANEWORK_REQUIRE_CORPUS").as_deref() == Ok("1");
         assert!(!required, "LANEWORK_REQUIRE_CORPUS=1, and libjade-sys is not here");
@@ -297,11 +299,18 @@ fn the_judges_agree_on_libjade() {
         }
         let text = std::fs::read_to_string(&path).expect("a text");
         let analysis = Analysis::new(Program::new(&name, text.as_str()).expect("a program"));
-        for bank in Bank::ALL {
-            if let Ok((slots @ 1.., made)) = moved(&analysis, bank) {
-                all.add(&format!("{name} {bank}"), slots, &judge(&text, &made, &mut solver));
+        // The longest of the tests: a thread and a solver for each home.
+        let judged = |bank| {
+            let (slots @ 1.., made) = moved(&analysis, bank).ok()? else { return None };
+            let mut solver = Solver::start("libjade")?;
+            Some((format!("{name} {bank}"), slots, judge(&text, &made, &mut solver)))
+        };
+        std::thread::scope(|scope| {
+            let threads = Bank::ALL.map(|bank| scope.spawn(move || judged(bank)));
+            for (what, slots, judged) in threads.into_iter().filter_map(|t| t.join().expect("judged")) {
+                all.add(&what, slots, &judged);
             }
-        }
+        });
     }
     all.end(5);
 }
