@@ -64,12 +64,6 @@ impl Gmp {
         self.0.assign(&x.0 + &y.0);
     }
 
-    /// self = x - y (`mpz_sub`).
-    #[inline]
-    pub fn set_difference(&mut self, x: &Gmp, y: &Gmp) {
-        self.0.assign(&x.0 - &y.0);
-    }
-
     /// self = x y (`mpz_mul`).
     #[inline]
     pub fn set_product(&mut self, x: &Gmp, y: &Gmp) {
@@ -80,11 +74,6 @@ impl Gmp {
     #[inline]
     pub fn keep_low(&mut self, bits: u32) {
         self.0.keep_bits_mut(bits);
-    }
-
-    /// self = x 2^k (`mpz_mul_2exp`).
-    pub fn set_shifted(&mut self, x: &Gmp, k: u32) {
-        self.0.assign(&x.0 << k);
     }
 
     /// The magnitude's lowest `bits` bits, with the sign.

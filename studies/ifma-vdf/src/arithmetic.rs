@@ -41,8 +41,6 @@ pub struct Sum<const D: usize> {
     pub(crate) radix: u8,
 }
 
-/// Up to 256 bits.
-pub type Number256 = Number<1>;
 /// Up to 512 bits.
 pub type Number512 = Number<2>;
 /// Up to 1,024 bits.
