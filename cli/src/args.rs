@@ -11,7 +11,7 @@ use lanework_suite::device::DeviceChoice;
 
 /// Cryptography that uses every lane of your machine: checked, raced, and the fastest kept.
 ///
-/// Without a command, it runs the tour (at most 45 seconds): checks every backend that can run, races them, and prints a bar for
+/// Without a command, it runs the tour (about 45 seconds): checks every backend that can run, races them, and prints a bar for
 /// each primitive and lane, then whether the lane pays.
 #[derive(Debug, Parser)]
 #[command(name = "lanework", version, propagate_version = true, max_term_width = 110)]
