@@ -29,12 +29,7 @@ impl Session {
     /// The first arguments of a child process that is another build of this command: the studies build without peers.
     #[must_use]
     pub fn arguments_without_peers(&self) -> Vec<String> {
-        self.inherited
-            .iter()
-            .filter(|option| option.first().is_none_or(|name| name != "--peers"))
-            .flatten()
-            .cloned()
-            .collect()
+        self.inherited.iter().filter(|option| option[0] != "--peers").flatten().cloned().collect()
     }
 
     /// Prints a line for people; nothing under `--json`.

@@ -456,16 +456,16 @@ pub(super) fn page(
         super::question::COLUMNS.iter().zip(names).map(|(c, f)| format!("{c}: {f}")).collect();
     let (fewest, most) = found.counts;
     let raced = if full {
-        "its baseline, medians".to_owned()
+        "its baseline, and figures are medians".to_owned()
     } else {
         let sets: Vec<String> = plan.workload.quick_sets.iter().map(|s| set_name(s)).collect();
         let main = main.replace("round", "round ");
-        format!("its baseline in {main} ({}), medians of a few runs elsewhere", sets.join(", "))
+        format!("its baseline in {main} ({}), and medians of a few runs elsewhere", sets.join(", "))
     };
     let method = format!(
         "{} form: whole processes of {fewest} to {most} operations of each kind (of {}, as many as last about {} ms on a race's \
-         baseline), start-up subtracted and scaled to {} in the tables of seconds, {} runs of each configuration in ABBA pairs \
-         with {raced}. Verdicts, and ratios between threads, are of whole processes with their start-up, which draws them \
+         baseline). In the tables of seconds start-up is subtracted, and times are scaled to {}. There are {} runs of each \
+         configuration, in ABBA pairs with {raced}. Verdicts, and ratios between threads, are of whole processes with their start-up, which draws them \
          towards 1{}.",
         if full { "Full" } else { "Quick" },
         plan.workload.count,

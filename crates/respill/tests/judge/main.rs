@@ -302,7 +302,7 @@ fn the_judges_agree_on_libjade() {
         // The longest of the tests: a thread and a solver for each home.
         let judged = |bank| {
             let (slots @ 1.., made) = moved(&analysis, bank).ok()? else { return None };
-            let mut solver = Solver::start("libjade")?;
+            let mut solver = Solver::start("libjade").expect("a second solver");
             Some((format!("{name} {bank}"), slots, judge(&text, &made, &mut solver)))
         };
         std::thread::scope(|scope| {
