@@ -15,7 +15,7 @@ use lanework_suite::device::DeviceChoice;
 /// each primitive and lane, then whether the lane pays.
 #[derive(Debug, Parser)]
 #[command(name = "lanework", version, propagate_version = true, max_term_width = 110)]
-#[command(after_help = "Exit codes: 0 success; 1 refused (signature, tag, key, failed check, regression); \
+#[command(after_help = "Exit codes: 0 success; 1 refused (signature, tag, key, proof, failed check, regression); \
     2 usage error, file error or malformed input; 3 unavailable here.")]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -146,7 +146,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, conflicts_with_all = ["quick", "known_answers"])]
     pub(crate) leaks: bool,
     /// Use only these methods.
-    #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',', requires = "leaks")]
+    #[arg(long, value_enum, value_name = "NAME,...", value_delimiter = ',', requires = "leaks")]
     pub(crate) means: Vec<MeansName>,
     /// Seconds for each series of timings. Default: 60, or a million samples if the operation is shorter than 50 us.
     #[arg(long, value_name = "N", value_parser = seconds, requires = "leaks")]
@@ -236,7 +236,7 @@ pub(crate) struct BenchArgs {
     #[arg(default_value = "")]
     pub(crate) what: String,
     /// Race only these variants against the baseline.
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
     /// The variant that the others are compared with.
     #[arg(long, value_name = "NAME")]
@@ -302,7 +302,8 @@ pub(crate) struct ReportArgs {
 // `tune`.
 #[derive(Debug, Args)]
 pub(crate) struct TuneArgs {
-    /// The primitive. Default: everything.
+    /// Subjects, as for bench: a primitive's name alone selects its headline operations. Default: every operation that a
+    /// command performs.
     #[arg(default_value = "")]
     pub(crate) what: String,
     /// Measure and print the results, but write no profile.

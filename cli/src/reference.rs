@@ -24,7 +24,8 @@ fn argument(arg: &Arg) -> String {
         arg.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect();
     let mut form = if forms.is_empty() { names.join(" ") } else { forms.join(", ") };
     if !forms.is_empty() && arg.get_action().takes_values() {
-        form += &format!(" {}", names.join(" "));
+        let value = names.join(" ");
+        form += &if arg.is_require_equals_set() { format!("[={value}]") } else { format!(" {value}") };
     }
     let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
     let mut out = format!("- `{form}`: {}", help.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -105,11 +106,12 @@ fn the_reference_has_every_command_and_option_and_nothing_hidden() {
     let planted = Command::new("lanework").subcommand(
         Command::new("plant")
             .arg(Arg::new("deep").long("deep").value_name("N").default_value("3").help("Dig"))
+            .arg(Arg::new("save").long("save").value_name("DIR").num_args(0..=1).require_equals(true))
             .arg(Arg::new("red").long("red").value_name("N").help("Paint").help_heading("Colours"))
             .arg(Arg::new("never").long("never").hide(true)),
     );
     let text = rendered(planted);
-    assert!(text.contains("## `lanework plant`\n\n\n\n```text\nlanework plant [OPTIONS]\n```\n\n- `--deep N`: Dig (default `3`)\n\nColours:\n\n- `--red N`: Paint\n"), "{text}");
+    assert!(text.contains("## `lanework plant`\n\n\n\n```text\nlanework plant [OPTIONS]\n```\n\n- `--deep N`: Dig (default `3`)\n- `--save[=DIR]`: \n\nColours:\n\n- `--red N`: Paint\n"), "{text}");
     assert!(!text.contains("never"));
 }
 

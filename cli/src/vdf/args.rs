@@ -265,7 +265,8 @@ pub(crate) struct ClientArgs {
     /// The worker's name in messages.
     #[arg(default_value = "0", value_name = "ID")]
     pub(crate) id: String,
-    /// Threads: one squares, the others prove. 0 means one per core.
+    /// Threads: one squares, the others prove. 0 means one per core. Default: what `lanework tune` found fastest, otherwise
+    /// one per core.
     #[arg(long, value_name = "N", value_parser = crate::args::threads())]
     pub(crate) threads: Option<usize>,
     /// Accept only one encoding for each form, not the others that Chia's nodes accept.
