@@ -16,6 +16,7 @@ use lanework_study::races::{Race, race_all, race_of};
 use lanework_study::{Failure, Outcome};
 
 use crate::args::{BenchArgs, CompareArgs, Output, RaceArgs, StyleName};
+use crate::signals;
 use crate::ui::Session;
 
 /// Refuses two forms at once. The parser sees no conflict if `--json` comes before the command.
@@ -225,6 +226,9 @@ pub(crate) fn save_and_show(
         Some(root) => {
             let whole = record.clone();
             let kept = if output.save_samples { whole } else { whole.without_samples() };
+            // A signal waits until the file has its name.
+            let _ = signals::listen();
+            let _held = signals::hold();
             kept.save(root).map(|path| eprintln!("saved: {}", lanework_study::text::shown(&path)))
         }
         None => Ok(()),

@@ -97,6 +97,11 @@ fn commit(entry: &Entry) -> &str {
     commit.get(..10).unwrap_or(commit)
 }
 
+/// Prints lines that hold texts of records, which may have come from anywhere.
+fn print_escaped(lines: &str) {
+    lines.lines().for_each(|line| println!("{}", lanework_study::text::whole(line)));
+}
+
 fn list(session: &Session, root: &Path) -> Result<Outcome, Failure> {
     let History { entries, skipped } = load_all(root)?;
     if session.json {
@@ -117,15 +122,15 @@ fn list(session: &Session, root: &Path) -> Result<Outcome, Failure> {
         for e in &entries {
             let r = &e.record;
             let changed = if r.machine.build.tree == "clean" { "" } else { " (changed)" };
-            println!(
+            print_escaped(&format!(
                 "{}  {}  {}  {}{changed}  {} results  {}",
                 r.date,
                 r.study,
                 r.machine.slug(),
                 commit(e),
                 r.results.len(),
-                lanework_study::text::shown(&e.path)
-            );
+                e.path.display()
+            ));
         }
     }
     ended(&skipped)
@@ -162,7 +167,7 @@ fn compare(session: &Session, a: &Path, b: &Path) -> Result<Outcome, Failure> {
         println!("{}", serde_json::to_string(&found).map_err(Failure::input)?);
         return Ok(Outcome::Yes);
     }
-    print!("{}", told(&old, &new, &found));
+    print_escaped(&told(&old, &new, &found));
     Ok(Outcome::Yes)
 }
 

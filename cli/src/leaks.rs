@@ -30,7 +30,7 @@ mod here {
     use std::time::Duration;
 
     use lanework_study::leaks::{gather, json, optimised};
-    use lanework_suite::leaks::evidence::{Means, PlantedRow, Row};
+    use lanework_suite::leaks::evidence::{Finding, Means, PlantedRow, Row};
     use lanework_suite::leaks::{self, Evidence, TimingOrder};
 
     use super::{CheckArgs, Failure, MemcheckArgs, Outcome, Session, TimingArgs};
@@ -67,7 +67,23 @@ mod here {
                 println!("{kinds}");
             }
         }
+        if let Some(why) = unchecked(&rows, &planted) {
+            return Err(Failure::unavailable(format!("nothing was checked: {why}"))
+                .help("choose other --means, or install what is missing")
+                .beside_data());
+        }
         Ok(Outcome::from_bool(failed == 0))
+    }
+
+    /// Why no row is a judgement. Operations that are public by declaration need none.
+    fn unchecked(rows: &[&Row], planted: &[&PlantedRow]) -> Option<String> {
+        if !planted.is_empty() || rows.iter().any(|row| !matches!(row.finding, Finding::NotApplicable(_))) {
+            return None;
+        }
+        match rows.iter().find(|row| row.backend != leaks::ANY) {
+            Some(row) => Some(row.finding.detail().to_owned()),
+            None => rows.is_empty().then(|| "these means cannot be used here".to_owned()),
+        }
     }
 
     pub(crate) fn timing(session: &Session, args: TimingArgs) -> Result<Outcome, Failure> {
@@ -218,6 +234,13 @@ mod here {
                 summary(&rows, &[&missed]),
                 "1 clean, 1 leaks, 0 known, 0 broken, 1 not applicable; 0 of 1 planted leaks found"
             );
+            assert_eq!(unchecked(&rows, &[]), None);
+            assert_eq!(unchecked(&rows[2..], &[]).as_deref(), Some("why"));
+            assert_eq!(unchecked(&rows[2..], &[&missed]), None);
+            assert!(unchecked(&[], &[]).is_some());
+            let public =
+                row("vdf", leaks::ANY, Means::Traced, Finding::NotApplicable("all of it is public".into()));
+            assert_eq!(unchecked(&[&public], &[]), None);
             let json = json(&rows, &[&missed]);
             assert_eq!(json["results"][1]["finding"], "leak");
             assert_eq!(json["planted"][0]["right"], false);

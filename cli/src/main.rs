@@ -17,6 +17,7 @@ mod profile;
 mod reference;
 mod report;
 mod respill;
+mod scratch;
 mod secret_file;
 mod signals;
 #[cfg(feature = "study")]

@@ -107,11 +107,19 @@ impl Profile {
         Ok((profile.machine == Fingerprint::here(context)).then_some(profile))
     }
 
-    /// Stores the homes found for functions in the profile, including those with all values on the stack. Returns its path.
+    /// Stores the homes found for functions in the profile, including those with all values on the stack. Returns its path. What
+    /// `tune` stored for another machine, or for this one with other cores or features, is not replaced.
     pub(crate) fn keep(context: &Context, found: BTreeMap<String, Spill>) -> Result<PathBuf, Failure> {
         let date = lanework_race::record::utc(std::time::SystemTime::now());
-        let old = Profile::load(context).ok().flatten();
-        let mut profile = old.unwrap_or_else(|| Profile::new(context, date.clone()));
+        let mut profile = match (Profile::load(context)?, path().filter(|p| p.exists())) {
+            (Some(old), _) => old,
+            (None, None) => Profile::new(context, date.clone()),
+            (None, Some(path)) => {
+                let what = "a profile of another machine, or of this one with other cores or features";
+                return Err(Failure::file(&path, what)
+                    .help("set LANEWORK_PROFILE to another file, or let `lanework tune` write this one anew"));
+            }
+        };
         profile.date = date;
         profile.spills.extend(found);
         profile.save()

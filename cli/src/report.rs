@@ -24,8 +24,12 @@ fn studies() -> Result<Vec<Study>, Failure> {
 pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failure> {
     files::check_distinct(args.records.iter().map(PathBuf::as_path), [args.output.as_path()])?;
     let sink = Sink::create(&args.output, Access::Public, args.force)?;
+    // All that were read, those found in the folder too, whether the page shows them or not.
+    let mut read = args.records.clone();
     let (entries, skipped): (Vec<Entry>, _) = if args.records.is_empty() {
         let History { entries, skipped } = load_all(&args.folder)?;
+        read.extend(entries.iter().map(|e| e.path.clone()));
+        read.extend(skipped.iter().map(|why| why.path().to_owned()));
         (history::newest_of_each(entries), skipped)
     } else {
         let named = args.records.iter().map(|path| history::load(path));
@@ -52,8 +56,7 @@ pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failu
         headline: lanework_suite::HEADLINE,
     };
     let page = report::html(&records, &options).map_err(Failure::input)?;
-    // Those found in the folder, too.
-    files::check_distinct(paths.iter().map(PathBuf::as_path), [args.output.as_path()])?;
+    files::check_distinct(read.iter().map(PathBuf::as_path), [args.output.as_path()])?;
     sink.put(page.as_bytes())?;
     if session.json && args.output.as_os_str() != "-" {
         println!(

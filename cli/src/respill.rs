@@ -30,7 +30,6 @@ mod measure;
 mod rewrite;
 pub(crate) mod run_args;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod scratch;
 mod selection;
 mod stored;
 pub(crate) mod timing_args;
@@ -44,10 +43,10 @@ pub(crate) fn run(session: &Session, args: RespillArgs) -> Result<Outcome, Failu
     let _scratch = match &args.job {
         // A race's processes use the directory of the command that started them.
         RespillJob::Race(race) => {
-            race.job.parent().iter().for_each(|folder| scratch::within(folder));
+            race.job.parent().iter().for_each(|folder| crate::scratch::within(folder));
             None
         }
-        _ => Some(scratch::Scratch::new()?),
+        _ => Some(crate::scratch::Scratch::new()?),
     };
     match args.job {
         RespillJob::Analyse(a) => analyse::run(session, &a),

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::signals::{self, Moment};
 
 /// The directory, and the number of its signal action.
-pub(super) struct Scratch {
+pub(crate) struct Scratch {
     // Removed when it is dropped.
     _folder: TempDir,
     number: u64,
@@ -17,10 +17,10 @@ pub(super) struct Scratch {
 
 impl Scratch {
     /// Makes the directory, in which all temporary files are made from now on.
-    pub(super) fn new() -> Result<Scratch, Failure> {
+    pub(crate) fn new() -> Result<Scratch, Failure> {
         signals::listen()?;
         let mut held = signals::hold();
-        let made = tempfile::Builder::new().prefix("lanework-respill-").tempdir();
+        let made = tempfile::Builder::new().prefix("lanework-").tempdir();
         let folder =
             made.map_err(|e| Failure::file(&std::env::temp_dir(), format!("a temporary directory: {e}")))?;
         within(folder.path());
@@ -41,6 +41,6 @@ impl Drop for Scratch {
 }
 
 /// Makes temporary files in this directory, whose owner removes it. The first call decides.
-pub(super) fn within(folder: &Path) {
+pub(crate) fn within(folder: &Path) {
     let _ = tempfile::env::override_temp_dir(folder);
 }

@@ -14,6 +14,7 @@ use lanework_suite::Context;
 use crate::args::{StudyArgs, WorkloadArgs};
 use crate::bench;
 use crate::profile::Profile;
+use crate::scratch::Scratch;
 use crate::ui::Session;
 
 type Run = fn(&lanework_study::Session, &Study, &Options) -> Result<Found, Failure>;
@@ -128,6 +129,7 @@ pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failur
         let what = format!("--{option}: an option of the study {whose}, not of {}", study.name);
         return Err(Failure::input(what).help(format!("leave it out, or run `lanework study {whose}`")));
     }
+    let _scratch = Scratch::new()?;
     let options = Options { full: args.full, own: args.own.0.clone(), keep: Profile::keep };
     let Found { mut record, mut page, findings, outcome } = run(session, &study, &options)?;
     if let (Some(remark), Some(list)) = (&args.output.remark, page["remarks"].as_array_mut()) {

@@ -135,6 +135,8 @@ fn choose(baseline: &str, rows: &[&ResultRow]) -> Option<Choice> {
     };
     let is_one = |r: &&ResultRow| r.variant.ends_with("+batch") || r.variant.ends_with("+threads=1");
     let one = rows.iter().find(|r| is_one(r));
+    // A race that its control voided chooses nothing.
+    let void = rows.iter().any(|r| r.verdict == Verdict::Void && r.variant.contains('+'));
     let many: Vec<(&&ResultRow, usize)> = rows
         .iter()
         .filter(|r| !is_one(r))
@@ -142,10 +144,10 @@ fn choose(baseline: &str, rows: &[&ResultRow]) -> Option<Choice> {
         .collect();
     let wins = many
         .iter()
-        .filter(|(r, _)| one.is_some_and(|one| r.low > one.high))
+        .filter(|(r, _)| !void && one.is_some_and(|one| r.low > one.high))
         .max_by(|(a, _), (b, _)| a.ratio.total_cmp(&b.ratio));
     // Both raced against the same baseline, so their intervals bound what threads can gain.
-    let hopeless = one.is_some_and(|one| many.iter().all(|(r, _)| r.high < WORTH_IT * one.low));
+    let hopeless = !void && one.is_some_and(|one| many.iter().all(|(r, _)| r.high < WORTH_IT * one.low));
     let threads = match wins {
         Some((_, n)) => Some(*n),
         None if hopeless => Some(1),
@@ -205,6 +207,12 @@ mod tests {
         assert_eq!(chosen(&told), Some(("avx2".into(), Some(1))));
         let untold = rows(row("avx2+threads=2", "faster", 6.0, 10.0, 16.0));
         assert_eq!(chosen(&untold), Some(("avx2".into(), Some(0))));
+        for void in [
+            row("avx2+threads=2", "void", 8.0, 9.0, 9.3),
+            row("avx2+threads=2", "void", 18.0, 19.0, 19.3),
+        ] {
+            assert_eq!(chosen(&rows(void)), Some(("avx2".into(), Some(0))));
+        }
         assert_eq!(
             chosen(&[fast.clone(), batch.clone()]),
             Some(("avx2".into(), Some(1))),

@@ -43,6 +43,19 @@ impl<'a> Builds<'a> {
         Ok(Self { session, old, version, admitted: BTreeMap::new() })
     }
 
+    /// Whether the older build has this variant of a subject, passes its checks and times it.
+    fn older_knows(&self, subject: &str, variant: &str, effort: &Effort) -> bool {
+        let older = Contender::new(format!("older {variant}"), self.old, self.arguments(subject, variant));
+        older.admit(&plan(effort, 1)).is_ok()
+    }
+
+    /// The variant is its own baseline, which a worker always times.
+    fn arguments(&self, subject: &str, variant: &str) -> Vec<String> {
+        let mut arguments = self.session.arguments();
+        arguments.extend(["__race", subject, "--baseline", variant].map(str::to_owned));
+        arguments
+    }
+
     /// Races one variant of a subject. Above 1, this build is faster.
     pub(crate) fn race(
         &mut self,
@@ -51,9 +64,7 @@ impl<'a> Builds<'a> {
         effort: &Effort,
     ) -> Result<race::Outcome, LaunchError> {
         let names = [format!("older {variant}"), variant.to_owned()];
-        let mut arguments = self.session.arguments();
-        // The variant is its own baseline, which a worker always times.
-        arguments.extend(["__race", subject, "--baseline", variant].map(str::to_owned));
+        let arguments = self.arguments(subject, variant);
         let plan = plan(effort, 1);
         let set = subject.rsplit_once('/').map_or(subject, |(set, _)| set);
         let mut gate = Vec::new();
@@ -118,7 +129,9 @@ pub(super) fn race_all(
             Err(e @ LaunchError::Refused { .. }) => {
                 return Err(Failure::refused(e).help("`lanework check` of that build shows what fails"));
             }
-            // The older build may not know the subject or the variant.
+            Err(e) if builds.older_knows(subject.path(), &variant, &effort) => {
+                return Err(Failure::unavailable(e).help("`lanework check` shows whether this build is right"));
+            }
             Err(e) => {
                 let (subject, why) = (subject.path().to_owned(), e.to_string());
                 record.not_here.push(NotHere { subject, variant, why });

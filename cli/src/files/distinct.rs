@@ -67,7 +67,8 @@ impl<'a> Named<'a> {
 }
 
 fn kind(metadata: &Metadata) -> Kind {
-    if metadata.is_file() || metadata.is_dir() {
+    // A block device keeps what is written, as a file does.
+    if metadata.is_file() || metadata.is_dir() || metadata.file_type().is_block_device() {
         return Kind::File;
     }
     let same = |device: &str| fs::metadata(device).is_ok_and(|found| found.rdev() == metadata.rdev());

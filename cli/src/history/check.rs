@@ -13,7 +13,7 @@ use lanework_race::verdict::{Rules, Verdict};
 use lanework_study::{Failure, Message, Outcome};
 use serde_json::json;
 
-use super::{ended, line, load_all, skipped_json, skipped_told};
+use super::{ended, line, load_all, print_escaped, skipped_json, skipped_told};
 use crate::bench::builds::Builds;
 use crate::ui::{Session, counted};
 use lanework_study::races::{Effort, Race, race_all};
@@ -154,7 +154,7 @@ pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Ou
         println!("{answer}");
     } else {
         for case in &cases {
-            println!("{}", case.told());
+            print_escaped(&case.told());
         }
         println!(
             "on this machine {} with two records or more, {} compared, {} looked worse, {} not judged, {}",

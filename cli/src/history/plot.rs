@@ -9,7 +9,7 @@ use lanework_race::table::{time, times};
 use lanework_study::{Failure, Outcome};
 use serde_json::json;
 
-use super::{Entry, History, commit, ended, load_all, skipped_json, skipped_told};
+use super::{Entry, History, commit, ended, load_all, print_escaped, skipped_json, skipped_told};
 use crate::files::{self, Access, Sink};
 use crate::ui::Session;
 
@@ -89,7 +89,7 @@ pub(super) fn run(
             .collect();
         println!("{}", json!({ "subject": subject, "points": rows, "skipped": skipped_json(&skipped) }));
     } else {
-        print!("{}", drawn(subject, &points));
+        print_escaped(&drawn(subject, &points));
     }
     ended(&skipped)
 }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use lanework_study::text::echoed;
@@ -61,7 +62,7 @@ fn conversation(
     let ClientArgs { host, port, id, .. } = args;
     let patience = Duration::from_secs(args.timeout);
     let at = |e: &dyn std::fmt::Display| format!("worker {id}: {}:{port}: {e}", echoed(host));
-    let connection = connect(host, *port, patience).map_err(|e| {
+    let connection = connect_or_stop(host, *port, patience, interrupt).map_err(|e| {
         Failure::unavailable(at(&e)).help("check that a timelord listens there, and the host and port")
     })?;
     let over = interrupt.any();
@@ -75,6 +76,29 @@ fn conversation(
         ClientError::Prover(_) => Failure::refused(at(&e)),
         _ => Failure::input(at(&e)),
     })
+}
+
+/// [`connect`] on a thread of its own, since neither the search for the host nor the attempt at a connection can be interrupted. A
+/// signal leaves the thread behind, and the command ends.
+fn connect_or_stop(
+    host: &str,
+    port: u16,
+    patience: Duration,
+    interrupt: &Interrupt,
+) -> std::io::Result<TcpStream> {
+    let (give, take) = mpsc::channel();
+    let host = host.to_owned();
+    std::thread::Builder::new().name("connect".into()).spawn(move || {
+        // Nobody waits for it after a signal.
+        let _ = give.send(connect(&host, port, patience));
+    })?;
+    loop {
+        match take.recv_timeout(LOOK) {
+            Ok(connection) => return connection,
+            Err(RecvTimeoutError::Timeout) if interrupt.signal().is_none() => {}
+            Err(_) => return Err(std::io::ErrorKind::Interrupted.into()),
+        }
+    }
 }
 
 /// A connection to the first of the host's addresses that answers.

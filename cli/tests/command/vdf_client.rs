@@ -164,3 +164,31 @@ fn a_timelord_that_is_not_there() {
     assert_eq!(code(&output), 3, "{}", stderr(&output));
     assert!(stderr(&output).contains("\nhelp: check that a timelord listens there"), "{}", stderr(&output));
 }
+
+/// The search for a timelord that does not answer would take ten minutes.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_worker_that_is_still_connecting_ends_at_a_signal() {
+    use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
+    let place = Place::new();
+    let full = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    bind(&full, &std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    listen(&full, 0).expect("it listens");
+    let address = getsockname(&full).expect("an address");
+    let address = std::net::SocketAddr::try_from(address).expect("an Internet address");
+    // Until nobody gets in any more.
+    let inside: Vec<TcpStream> =
+        (0..100).map_while(|_| TcpStream::connect_timeout(&address, Duration::from_millis(300)).ok()).collect();
+    assert!(inside.len() < 100, "the queue never fills");
+    let port = address.port().to_string();
+    let mut command = place.signalled(&["vdf", "client", "127.0.0.1", &port, "7", "--timeout", "600"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("the command starts");
+    std::thread::sleep(Duration::from_millis(1500));
+    let begin = std::time::Instant::now();
+    let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(sent.expect("kill runs").success());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(code(&output), 130, "{}", stderr(&output));
+    assert!(begin.elapsed() < Duration::from_secs(60));
+}

@@ -90,17 +90,12 @@ macro_rules! has {
 /// Zeroes every vector register that exists here.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
 pub fn wipe_vector_registers() {
-    let (avx512f, avx) = (has!("avx512f"), has!("avx"));
-    if avx512f {
-        // SAFETY: AVX-512F is present; all registers written are declared.
-        unsafe {
+    /// Zeroes registers 16 to 31 by instructions of this width, then the others.
+    macro_rules! zero_all {
+        ($width:literal: $($n:literal)*) => {
             asm!(
-                "vpxord xmm16, xmm16, xmm16", "vpxord xmm17, xmm17, xmm17", "vpxord xmm18, xmm18, xmm18",
-                "vpxord xmm19, xmm19, xmm19", "vpxord xmm20, xmm20, xmm20", "vpxord xmm21, xmm21, xmm21",
-                "vpxord xmm22, xmm22, xmm22", "vpxord xmm23, xmm23, xmm23", "vpxord xmm24, xmm24, xmm24",
-                "vpxord xmm25, xmm25, xmm25", "vpxord xmm26, xmm26, xmm26", "vpxord xmm27, xmm27, xmm27",
-                "vpxord xmm28, xmm28, xmm28", "vpxord xmm29, xmm29, xmm29", "vpxord xmm30, xmm30, xmm30",
-                "vpxord xmm31, xmm31, xmm31", "vzeroall",
+                $(concat!("vpxord ", $width, $n, ", ", $width, $n, ", ", $width, $n),)*
+                "vzeroall",
                 out("xmm16") _, out("xmm17") _, out("xmm18") _, out("xmm19") _, out("xmm20") _, out("xmm21") _,
                 out("xmm22") _, out("xmm23") _, out("xmm24") _, out("xmm25") _, out("xmm26") _, out("xmm27") _,
                 out("xmm28") _, out("xmm29") _, out("xmm30") _, out("xmm31") _,
@@ -108,9 +103,16 @@ pub fn wipe_vector_registers() {
                 out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
                 out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
                 options(nomem, nostack, preserves_flags)
-            );
-        }
-    } else if avx {
+            )
+        };
+    }
+    if has!("avx512vl") {
+        // SAFETY: AVX-512VL is present, and with it AVX-512F; all registers written are declared.
+        unsafe { zero_all!("xmm": 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31) }
+    } else if has!("avx512f") {
+        // SAFETY: AVX-512F is present; all registers written are declared.
+        unsafe { zero_all!("zmm": 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31) }
+    } else if has!("avx") {
         // SAFETY: AVX is present; all registers written are declared.
         unsafe {
             asm!(

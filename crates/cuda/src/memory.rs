@@ -56,6 +56,12 @@ impl<T: Plain> Buffer<T> {
         self.part(&(index..self.len)).map(|(address, _)| Argument::address(address))
     }
 
+    /// Whether both are memory of one device: a kernel can reach only its own device's.
+    #[must_use]
+    pub fn is_beside<U: Plain>(&self, other: &Buffer<U>) -> bool {
+        Arc::ptr_eq(&self.machine, &other.machine)
+    }
+
     pub(crate) fn address(&self) -> u64 {
         self.address
     }

@@ -410,6 +410,25 @@ fn batches_of_several_sets_are_refused() {
 }
 
 #[test]
+fn keys_of_another_device_are_left_to_the_cpu() {
+    let params = Params::of(SMALL.0, SMALL.1);
+    let batch = Batch::new(params, 2);
+    let [(here, _), (there, _)] = [plain(), plain()];
+    let held = there.expand_secret(&batch.keys).unwrap();
+    let (signed, tally) = batch.sign(&here, GpuSigners::Of(&held, &[0, 1]));
+    assert_eq!((tally.device, tally.cpu), (0, 2));
+    assert!(tally.trouble.unwrap().contains("on another device"));
+    let signatures: Vec<Signature> = signed.into_iter().map(Result::unwrap).collect();
+    assert_eq!(signatures[1], batch.signature(&batch.keys[1], 1));
+    let held = there.expand_public(held.public_keys()).unwrap();
+    let (verdicts, tally) = here.verify(GpuVerifiers::Of(&held, &[0, 1]), &batch.messages, &signatures).unwrap();
+    assert_eq!((verdicts, tally.device), (vec![Ok(()), Ok(())], 0));
+    assert!(tally.trouble.unwrap().contains("on another device"));
+    // This device is none the worse.
+    assert_eq!(batch.sign(&here, GpuSigners::Each(&batch.keys)).1.device, 2);
+}
+
+#[test]
 fn host_and_kernels_agree_on_sizes() {
     use crate::launch::shape::{self, Products};
     let (device, _) = Device::emulated(Emulation::default());

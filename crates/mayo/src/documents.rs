@@ -173,9 +173,13 @@ fn unwrap_pem<'a>(what: &'static str, text: &'a str) -> Result<(&'a str, Zeroizi
     let block = first_block(text).ok_or_else(|| {
         unreadable(what, "no '-----BEGIN …-----' with its '-----END …-----' in it".to_owned())
     })?;
-    let (label, der) =
-        pem_rfc7468::decode_vec(block.as_bytes()).map_err(|e| unreadable(what, format!("PEM: {e}")))?;
-    Ok((label, Zeroizing::new(der)))
+    // Four characters hold three bytes. What was decoded before an error is wiped, too.
+    let mut der = Zeroizing::new(vec![0; block.len()]);
+    let (label, content) = pem_rfc7468::decode(block.as_bytes(), &mut der)
+        .map_err(|e| unreadable(what, format!("PEM: {e}")))?;
+    let length = content.len();
+    der.truncate(length);
+    Ok((label, der))
 }
 
 fn wrap_pem(what: &'static str, label: &'static str, der: &[u8]) -> Result<String, Error> {

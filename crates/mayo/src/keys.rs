@@ -142,9 +142,10 @@ impl SecretKey {
     #[must_use]
     pub fn generate<R: CryptoRng + ?Sized>(params: &Params, rng: &mut R) -> SecretKey {
         let params = canonical(params);
-        let mut seed = vec![0; params.secret_key_bytes()].into_boxed_slice();
-        rng.fill_bytes(&mut seed);
-        SecretKey { params, seed }
+        // A key from the start, so that it is wiped even if the generator panics.
+        let mut key = SecretKey { params, seed: vec![0; params.secret_key_bytes()].into() };
+        rng.fill_bytes(&mut key.seed);
+        key
     }
 
     /// [`SecretKey::generate`] with a generator that may fail.

@@ -5,14 +5,14 @@
 mod timelord;
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lanework_vdf::client::{ClientError, MOST_REQUESTS};
+use lanework_vdf::client::{ClientError, Event, MOST_REQUESTS};
 use lanework_vdf::{Discriminant, Form, Limits};
-use timelord::{PATIENCE, check, meet, never, proof, read, request, task};
+use timelord::{PATIENCE, check, meet, meet_watched, never, proof, read, request, task};
 
 /// Much shorter than the silences of these timelords.
 const SHORT: Duration = Duration::from_millis(300);
@@ -145,4 +145,36 @@ fn the_nearest_of_many_requests_at_once_are_answered() {
     let some = proofs.into_iter().filter(|(n, _)| n % 97 == 1).collect();
     check(&d, &x, &some, &Limits::default());
     assert_eq!(result.expect("a whole conversation").requests, most + 100);
+}
+
+/// A timelord that asks faster than the worker handles requests fills the connection, not the worker's memory.
+#[test]
+fn a_flood_of_requests_stalls_the_timelord() {
+    /// More than two sockets hold.
+    const FLOOD: usize = 64 << 20;
+    let (d, x) = group(b"a flood");
+    let (stalled, over) = (AtomicBool::new(false), never());
+    let timelord = |mut peer: TcpStream| {
+        send_task(&mut peer, &d, &x);
+        peer.set_write_timeout(Some(Duration::from_millis(500))).expect("a timeout");
+        let (text, mut written) = (request(5).repeat(1 << 16), 0);
+        while written < FLOOD {
+            match peer.write(text.as_bytes()) {
+                Ok(n) => written += n,
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => break,
+                Err(e) => panic!("{e}"),
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        stalled.store(true, Ordering::Relaxed);
+        written
+    };
+    let mut busy = |event: &Event<'_>| {
+        while matches!(event, Event::Requested(_)) && !stalled.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    let (written, result, _) = meet_watched(PATIENCE, &over, timelord, &mut busy);
+    assert!(written < FLOOD, "{written} bytes were read and kept");
+    assert!(matches!(result, Err(ClientError::Interrupted | ClientError::Io(_))), "{result:?}");
 }

@@ -310,11 +310,12 @@ pub fn traced_plants(extent: Extent) -> Vec<PlantedRow> {
                 let right = if sound { report.differences.is_empty() } else { named.is_some() };
                 (right, said.unwrap_or_else(|| "no difference".into()))
             }
+            Err(Failure::Unavailable(_)) => return None,
             Err(failure) => (false, failure.to_string()),
         };
-        PlantedRow { tier: plant.tier, plant: plant.function, means: Means::Traced, sound, right, said }
+        Some(PlantedRow { tier: plant.tier, plant: plant.function, means: Means::Traced, sound, right, said })
     };
-    runs.map(judge).collect()
+    runs.filter_map(judge).collect()
 }
 
 /// Plants with an instruction that is not on the list, and a sound twin of each tier without one.
@@ -349,9 +350,17 @@ pub fn instruction_plants(extent: Extent) -> Vec<PlantedRow> {
                     .map_or("nothing refused".into(), |(text, place)| format!("`{text}` refused in {place}"));
                 (refused.is_some() != sound, said)
             }
+            Err(Failure::Unavailable(_)) => return None,
             Err(failure) => (false, failure.to_string()),
         };
-        PlantedRow { tier: plant.tier, plant: plant.function, means: Means::Instructions, sound, right, said }
+        Some(PlantedRow {
+            tier: plant.tier,
+            plant: plant.function,
+            means: Means::Instructions,
+            sound,
+            right,
+            said,
+        })
     };
-    runs.map(judge).collect()
+    runs.filter_map(judge).collect()
 }

@@ -22,6 +22,9 @@ pub use lanework_leakage::timing::Again as TimingOrder;
 /// What is checked by default: all of Magma, and MAYO's first set.
 pub const USUAL: [&str; 2] = ["mayo/round3/mayo1", "magma"];
 
+/// The backend of an operation that is public on every one.
+pub const ANY: &str = "any";
+
 /// Primitives without secrets, and why.
 const PUBLIC: [(&str, &str); 2] =
     [("vdf", "all numbers of the delay function are public"), ("integer", "so are its integers")];
@@ -109,7 +112,7 @@ pub fn gather(
         if request.what.is_empty() || selects(&request.what, what) {
             for means in &request.means {
                 let finding = Finding::NotApplicable(why.into());
-                tell(Evidence::Operation(row(what.into(), "any", *means, finding)));
+                tell(Evidence::Operation(row(what.into(), ANY, *means, finding)));
             }
         }
     }

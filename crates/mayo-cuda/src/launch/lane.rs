@@ -125,8 +125,8 @@ impl Lane {
         let shape = |what: &str| Error::Shape(format!("{what} of {} are too many", kernel.name()));
         let blocks = u32::try_from(blocks).map_err(|_| shape("the blocks"))?;
         let shared = u32::try_from(shared).map_err(|_| shape("the shared bytes"))?;
-        // SAFETY: the callers below pass what `mayo.cu` declares, and buffers with room for `capacity` operations, of
-        // which they launch at most `capacity`; a test compares the sizes of `shape` with the kernels'.
+        // SAFETY: the callers below pass what `mayo.cu` declares, and buffers of this device (`can_reach`) with room for `capacity`
+        // operations, of which they launch at most `capacity`; a test compares the sizes of `shape` with the kernels'.
         unsafe { self.stream.launch(kernel, Grid { blocks, threads, shared }, arguments) }
     }
 
@@ -234,9 +234,20 @@ impl Lane {
         self.expand(count, Argument::null(), from, set.n(), set.n(), (&self.lambda).into())
     }
 
+    /// Refuses keys that were expanded on another device: this one's kernels have no such address.
+    fn can_reach(&self, expanded: Option<&Expanded>) -> Result<(), Error> {
+        match expanded {
+            Some(of) if !of.p.is_beside(&self.digests) => {
+                Err(Error::Shape("the keys were expanded on another device".to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Queues signing up to the first attempt's flags. Seeds, digests and randomizers are in pinned memory, with
     /// expanded keys also their numbers for each message.
     pub(crate) fn sign(&mut self, count: usize, expanded: Option<&Expanded>) -> Result<(), Error> {
+        self.can_reach(expanded)?;
         let set = self.kernels.params;
         let stream = &self.stream;
         stream.upload(&self.host_digests, 0..count * set.digest_bytes(), &self.digests, 0)?;
@@ -384,6 +395,7 @@ impl Lane {
 
     /// Queues the verification of the signatures in `host_signatures`; verdicts come to `host_flags`, 1 for valid.
     pub(crate) fn verify(&mut self, count: usize, expanded: Option<&Expanded>) -> Result<(), Error> {
+        self.can_reach(expanded)?;
         let set = self.kernels.params;
         let stream = &self.stream;
         stream.upload(&self.host_digests, 0..count * set.digest_bytes(), &self.digests, 0)?;

@@ -3,16 +3,19 @@
 
 use std::io::{self, Read};
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use super::frames::{Awaited, Decoder, Message};
-use super::session::{ClientError, Happening};
+use super::session::{ClientError, Happening, MOST_REQUESTS};
 use crate::serial::Mode;
 
 /// Time between two checks for the end of the conversation while nothing arrives.
 pub(super) const LOOK: Duration = Duration::from_millis(200);
+
+/// Time between two looks at the messages not yet handled, while they are too many.
+const CATCH_UP: Duration = Duration::from_millis(5);
 
 /// Silence after which keepalives are sent.
 #[cfg(unix)]
@@ -47,10 +50,16 @@ pub(super) struct Reader<'a> {
     pub(super) patience: Duration,
     pub(super) over: &'a AtomicBool,
     pub(super) ended: &'a AtomicBool,
+    /// The messages that were read and not yet handled.
+    pub(super) unhandled: &'a AtomicUsize,
     pub(super) happen: Sender<Happening>,
 }
 
 impl Reader<'_> {
+    fn is_to_end(&self) -> bool {
+        self.ended.load(Ordering::Relaxed) || self.over.load(Ordering::Relaxed)
+    }
+
     pub(super) fn run<M: Mode>(self, mode: M) {
         let end = self.read(mode);
         if let Err(e) = end {
@@ -73,6 +82,7 @@ impl Reader<'_> {
                     if messages.iter().any(|m| matches!(m, Message::Assignment(_) | Message::Stop)) {
                         since = Instant::now();
                     }
+                    self.unhandled.fetch_add(messages.len(), Ordering::Relaxed);
                     for message in messages.drain(..) {
                         if self.happen.send(Happening::Said(message)).is_err() {
                             return Ok(());
@@ -86,6 +96,10 @@ impl Reader<'_> {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 Err(e) if cfg!(windows) && e.kind() == io::ErrorKind::TimedOut => {}
                 Err(e) => return Err(e.into()),
+            }
+            // A timelord that asks faster than it is answered fills the connection, not this process.
+            while self.unhandled.load(Ordering::Relaxed) > MOST_REQUESTS && !self.is_to_end() {
+                std::thread::sleep(CATCH_UP);
             }
             if self.ended.load(Ordering::Relaxed) {
                 return Ok(());

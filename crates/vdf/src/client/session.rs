@@ -6,8 +6,8 @@ use core::fmt;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::net::{Shutdown, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
 use super::frames::{self, Assignment, Awaited, FrameError, Kind, Message};
@@ -142,13 +142,13 @@ pub fn serve<M: Mode>(
     connection.set_read_timeout(Some(LOOK))?;
     connection.set_write_timeout(Some(patience.max(LOOK)))?;
     let (happen, happenings) = channel();
-    let ended = AtomicBool::new(false);
+    let (ended, unhandled) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
-        let reader = Reader { connection, patience, over, ended: &ended, happen: happen.clone() };
+        let reader = Reader { connection, patience, over, ended: &ended, unhandled: &unhandled, happen: happen.clone() };
         let spawned =
             std::thread::Builder::new().name("timelord".into()).spawn_scoped(scope, || reader.run(mode));
         let result = match spawned {
-            Ok(_) => converse(connection, options, happen, &happenings, observer),
+            Ok(_) => converse(connection, options, &unhandled, happen, &happenings, observer),
             Err(e) => Err(ClientError::Prover(ProverError::Thread(e))),
         };
         ended.store(true, Ordering::Relaxed);
@@ -162,6 +162,7 @@ pub fn serve<M: Mode>(
 fn converse(
     connection: &TcpStream,
     options: Options<'_>,
+    unhandled: &AtomicUsize,
     happen: Sender<Happening>,
     happenings: &Receiver<Happening>,
     observer: &mut dyn FnMut(Event<'_>),
@@ -172,17 +173,20 @@ fn converse(
         // The decoder returns nothing before the assignment, and there are no other senders yet.
         _ => return Err(ClientError::Closed { awaited: Awaited::Kind }),
     };
+    unhandled.fetch_sub(1, Ordering::Relaxed);
     observer(Event::Assignment(&assignment));
-    let (request, requests) = channel();
+    // Twice as many as may wait: each may displace another, which is withdrawn.
+    let (request, requests) = sync_channel(2 * MOST_REQUESTS);
     let halt = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let (assignment, halt) = (&*assignment, &halt);
-        let squarer = move || square(assignment, options, halt, &requests, &happen);
+        let squarer = move || square(assignment, options, halt, requests, &happen);
         std::thread::Builder::new()
             .name("squarer".into())
             .spawn_scoped(scope, squarer)
             .map_err(|e| ClientError::Prover(ProverError::Thread(e)))?;
-        let talk = Talk { connection, assignment, halt, request: Some(request), waiting: BTreeSet::new() };
+        let talk =
+            Talk { connection, assignment, halt, unhandled, request: Some(request), waiting: BTreeSet::new() };
         let result = talk.run(happenings, observer);
         halt.store(true, Ordering::Relaxed);
         result
@@ -195,8 +199,10 @@ struct Talk<'a> {
     assignment: &'a Assignment,
     /// Tells the squarer to stop.
     halt: &'a AtomicBool,
-    /// The squarer's queue; the squarer holds its other end.
-    request: Option<Sender<Ask>>,
+    /// The messages that were read and not yet handled.
+    unhandled: &'a AtomicUsize,
+    /// The squarer's queue; the squarer holds its other end, and drops it when it ends.
+    request: Option<SyncSender<Ask>>,
     /// The requests to the squarer.
     waiting: BTreeSet<u64>,
 }
@@ -217,6 +223,9 @@ impl Talk<'_> {
         self.say(frames::OK)?;
         // The squarer's end of the queue lives as long as this loop.
         while let Ok(happening) = happenings.recv() {
+            if matches!(happening, Happening::Said(_)) {
+                self.unhandled.fetch_sub(1, Ordering::Relaxed);
+            }
             match happening {
                 Happening::Said(Message::Request(iterations)) => {
                     summary.requests += 1;

@@ -21,20 +21,22 @@ pub(super) enum Ask {
     Nothing(u64),
 }
 
-/// The squarer: passes requests to the prover and returns its proofs until the conversation ends.
+/// The squarer: passes requests to the prover and returns its proofs until the conversation ends. It owns its end of the
+/// queue, so that nobody waits to put a request into the queue of a squarer that has ended.
 pub(super) fn square(
     assignment: &Assignment,
     options: Options<'_>,
     halt: &AtomicBool,
-    requests: &Receiver<Ask>,
+    requests: Receiver<Ask>,
     happen: &Sender<Happening>,
 ) {
     // A conversation never keeps a checkpoint.
     let options = Options { checkpoint: None, ..options };
     let end = match assignment.kind {
-        Kind::One => one(assignment, &options, halt, requests, happen),
-        Kind::Three | Kind::Many => many(assignment, &options, halt, requests, happen),
+        Kind::One => one(assignment, &options, halt, &requests, happen),
+        Kind::Three | Kind::Many => many(assignment, &options, halt, &requests, happen),
     };
+    drop(requests);
     // Without a receiver the answer is not needed.
     let _ = happen.send(match end {
         Ok(squared) => Happening::Squared(squared),

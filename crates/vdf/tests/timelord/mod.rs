@@ -28,6 +28,16 @@ pub(crate) fn meet<T: Send>(
     over: &AtomicBool,
     timelord: impl FnOnce(TcpStream) -> T + Send,
 ) -> (T, Result<Summary, ClientError>, Vec<u64>) {
+    meet_watched(patience, over, timelord, &mut |_| {})
+}
+
+/// The same; the worker tells `watch` of each event.
+pub(crate) fn meet_watched<T: Send>(
+    patience: Duration,
+    over: &AtomicBool,
+    timelord: impl FnOnce(TcpStream) -> T + Send,
+    watch: &mut dyn FnMut(&Event<'_>),
+) -> (T, Result<Summary, ClientError>, Vec<u64>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     std::thread::scope(|scope| {
@@ -40,6 +50,7 @@ pub(crate) fn meet<T: Send>(
         let connection = TcpStream::connect(address).expect("a timelord");
         let mut sent = Vec::new();
         let result = serve(&connection, Lenient, options(), patience, over, &mut |event| {
+            watch(&event);
             if let Event::Sent { iterations, .. } = event {
                 sent.push(iterations);
             }
