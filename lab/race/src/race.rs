@@ -88,7 +88,7 @@ impl<'a> Gathered<'a> {
                 least_pairs(plan.rules.alpha)
             );
             let range = Interval { estimate: s.median, low: s.min, high: s.max };
-            return Some(Ratio { interval: range.exp(), lacks: Some(why) });
+            return Some(Ratio { interval: rounded(range.exp()), lacks: Some(why) });
         };
         let resolution = self.launches.iter().map(|s| s.resolution).fold(0.0, f64::max);
         let interval = found.no_finer_than(resolution).exp();
@@ -96,8 +96,13 @@ impl<'a> Gathered<'a> {
             "all pairs have the same ratio and the clock's step is unknown: low and high are not an interval"
                 .to_owned()
         });
-        Some(Ratio { interval, lacks })
+        Some(Ratio { interval: rounded(interval), lacks })
     }
+}
+
+/// The interval as a record holds it. Verdicts are judged on this, so that a reader of the record reaches the same.
+fn rounded(interval: Interval) -> Interval {
+    Interval { estimate: round(interval.estimate), low: round(interval.low), high: round(interval.high) }
 }
 
 /// The note beside a void verdict.
@@ -117,7 +122,7 @@ impl Outcome {
     }
 }
 
-/// A ratio with its interval, or with the reason why that is not one.
+/// A ratio with its interval, rounded, or with the reason why that is not one.
 struct Ratio {
     interval: Interval,
     lacks: Option<String>,
@@ -174,13 +179,13 @@ pub fn analyse(launches: &[LaunchSamples], plan: &Plan) -> Result<Outcome, Merge
         out.remarks.push("no pairs were taken".into());
         return Ok(out);
     };
-    let noise = noise_floor(control_ratio);
+    let noise = round(noise_floor(control_ratio));
     out.control = Some(Control {
         subject: first.subject.clone(),
         baseline: first.baseline.clone(),
-        ratio: round(control_ratio.estimate),
-        low: round(control_ratio.low),
-        high: round(control_ratio.high),
+        ratio: control_ratio.estimate,
+        low: control_ratio.low,
+        high: control_ratio.high,
         samples: control.pairs().flat_map(|p| p.variant).map(round).collect(),
         baseline_samples: control.pairs().flat_map(|p| p.baseline).map(round).collect(),
     });
@@ -229,10 +234,10 @@ pub fn analyse(launches: &[LaunchSamples], plan: &Plan) -> Result<Outcome, Merge
             subject: first.subject.clone(),
             variant: name.clone(),
             baseline: first.baseline.clone(),
-            ratio: round(ratio.estimate),
-            low: round(ratio.low),
-            high: round(ratio.high),
-            noise: round(noise),
+            ratio: ratio.estimate,
+            low: ratio.low,
+            high: ratio.high,
+            noise,
             verdict: judged.verdict,
             unit: "ns".into(),
             median: round(own.median),

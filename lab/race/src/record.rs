@@ -18,7 +18,7 @@ pub use names::{slug, stem, utc};
 
 use crate::files::read_at_most;
 use crate::gate::GateRow;
-use crate::machine::Machine;
+use crate::machine::{Calibration, Fact, Machine};
 use crate::overrun::Overruns;
 use crate::pairing::{NotHere, Plan};
 use crate::verdict::{Lane, Rules, Verdict};
@@ -37,6 +37,16 @@ const ENDINGS: [&str; 2] = [".json", ".json.gz"];
 
 fn utf8(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+}
+
+/// A text of a foreign record or a file's name in a message: on one line, without anything that a terminal would obey.
+pub(crate) fn shown(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        // Quotes and backslashes are harmless.
+        if c.is_ascii() && !c.is_ascii_control() { out.push(c) } else { out.extend(c.escape_debug()) }
+    }
+    out
 }
 
 /// Seven significant digits: below any clock's resolution, and a third of the bytes.
@@ -90,6 +100,12 @@ impl Control {
             None
         }
     }
+}
+
+/// What is wrong with a calibration. A clock that stands still shows a million GHz.
+fn calibration_fault(c: &Calibration) -> Option<&'static str> {
+    let sound = [c.best_ghz, c.median_ghz, c.worst_ghz].iter().all(|ghz| (1e-9..1e9).contains(ghz));
+    (!sound).then_some("a frequency is outside 10⁻⁹ to 10⁹ GHz")
 }
 
 /// What is wrong with the part of a plan that readers of records go by.
@@ -313,15 +329,17 @@ pub enum RecordError {
 impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io { path, source } => write!(f, "{}: {source}", path.display()),
-            Self::Malformed(e) => write!(f, "not a record: {e}"),
-            Self::Packed { place, why } => write!(f, "the record's {place} cannot be unpacked: {why}"),
+            Self::Io { path, source } => write!(f, "{}: {source}", shown(&path.to_string_lossy())),
+            Self::Malformed(e) => write!(f, "not a record: {}", shown(&e.to_string())),
+            Self::Packed { place, why } => {
+                write!(f, "the record's {place} cannot be unpacked: {}", shown(why))
+            }
             Self::UnknownSchema { found: Some(n) } => {
                 write!(f, "the record has schema {n}; this version reads schemas {SCHEMA} and {PACKED}")
             }
             Self::UnknownSchema { found: None } => f.write_str("not a record: it has no schema number"),
             Self::Inconsistent { result, why } => {
-                write!(f, "the record contradicts itself at {result}: {why}")
+                write!(f, "the record contradicts itself at {}: {why}", shown(result))
             }
         }
     }
@@ -419,7 +437,10 @@ impl Record {
         let controls = self.controls.iter();
         let controls = controls.map(|c| (format!("the control of {} {}", c.subject, c.baseline), c.fault()));
         let plan = self.plan.iter().map(|plan| ("the plan".to_owned(), rules_fault(&plan.rules)));
-        match rows.chain(controls).chain(plan).find_map(|(what, fault)| Some((what, fault?))) {
+        let calibrations = [&self.machine.calibration_before, &self.machine.calibration_after];
+        let calibrations = calibrations.into_iter().filter_map(Fact::known);
+        let machine = calibrations.map(|c| ("the machine's calibration".to_owned(), calibration_fault(c)));
+        match rows.chain(controls).chain(plan).chain(machine).find_map(|(what, fault)| Some((what, fault?))) {
             Some((result, why)) => Err(RecordError::Inconsistent { result, why }),
             None => Ok(()),
         }
@@ -534,6 +555,21 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn foreign_texts_are_escaped() {
+        assert_eq!(shown("an 'ü' in \"a\\b\""), "an 'ü' in \"a\\b\"");
+        assert_eq!(shown("\x1b[2K\r\n\u{9b}A\u{202e}\u{2028}"), "\\u{1b}[2K\\r\\n\\u{9b}A\\u{202e}\\u{2028}");
+        let verdict = serde_json::from_str::<Verdict>("\"\\u001b[2J\"").expect_err("not a verdict");
+        for e in [
+            RecordError::Io { path: "\x1b[2J".into(), source: io::Error::other("planted") },
+            RecordError::Malformed(verdict),
+            RecordError::Packed { place: "results[0].samples".into(), why: "field \x1b[2J".into() },
+            RecordError::Inconsistent { result: "subject \x1b[2J".into(), why: "planted" },
+        ] {
+            assert!(e.to_string().contains("\\u{1b}[2J"), "{e:?}");
+        }
+    }
 
     #[test]
     fn seven_digits() {

@@ -194,6 +194,24 @@ fn an_interval_without_a_width_is_none() {
     }
 }
 
+/// A record holds seven digits. An end that is 1 in them does not exclude 1, and the record can be saved.
+#[test]
+fn verdicts_are_judged_on_the_stored_interval() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (times, resolution) in [(0.999_999_5, 1e-7), (1.000_000_04, 1e-8)] {
+        let outcome = analyse(&[planted(1.0, times, resolution)], &plan()).expect("one launch");
+        let r = &outcome.results[0];
+        assert_eq!(r.verdict, Verdict::Same, "{} {}", r.low, r.high);
+        assert!(r.low == 1.0 || r.high == 1.0, "{} {}", r.low, r.high);
+        let mut record = record();
+        record.add(outcome);
+        record.save(folder.path()).expect("it does not contradict itself");
+    }
+    // An end that is not 1 in seven digits excludes it.
+    let outcome = analyse(&[planted(1.0, 0.999_998, 1e-7)], &plan()).expect("one launch");
+    assert_eq!((outcome.results[0].verdict, outcome.results[0].low), (Verdict::Faster, 1.000_002));
+}
+
 #[test]
 fn launches_that_outrun_their_budget_are_one_remark() {
     let world = World::new(5);
@@ -479,6 +497,8 @@ fn records_follow_the_schema_and_refuse_what_does_not() {
         Record::from_json(&value.to_string())
     };
     assert!(with(&|_| ()).is_ok());
+    let calibration = |ghz: f64| serde_json::json!({ "best_ghz": 4.0, "median_ghz": ghz, "worst_ghz": 3.0 });
+    assert!(with(&|v| v["machine"]["calibration_before"] = calibration(3.5)).is_ok());
     assert!(matches!(with(&|v| v["schema"] = 3.into()), Err(RecordError::UnknownSchema { found: Some(3) })));
     assert!(matches!(with(&|v| v["schema"] = "1".into()), Err(RecordError::UnknownSchema { found: None })));
     assert!(matches!(with(&|v| v["results"][0]["verdict"] = "best".into()), Err(RecordError::Malformed(_))));
@@ -503,6 +523,8 @@ fn records_follow_the_schema_and_refuse_what_does_not() {
         &|v| v["plan"]["rules"]["alpha"] = 2.into(),
         &|v| v["plan"]["rules"]["alpha"] = (-1.0).into(),
         &|v| v["plan"]["rules"]["margin"] = 7.into(),
+        &|v| v["machine"]["calibration_before"] = calibration(1e308),
+        &|v| v["machine"]["calibration_after"] = calibration(0.0),
     ] {
         assert!(matches!(with(change), Err(RecordError::Inconsistent { .. })));
     }

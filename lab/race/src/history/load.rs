@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::differences;
-use crate::record::{Record, RecordError, slug, stem};
+use crate::record::{Record, RecordError, shown, slug, stem};
 
 /// A record and its file.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +39,7 @@ pub enum HistoryError {
 
 impl fmt::Display for HistoryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path().display(), self.why())
+        write!(f, "{}: {}", shown(&self.path().to_string_lossy()), self.why())
     }
 }
 
@@ -167,6 +167,22 @@ pub fn newest_of_each(entries: Vec<Entry>) -> Vec<Entry> {
 mod tests {
     use super::super::tests::{record, row};
     use super::*;
+
+    #[test]
+    fn foreign_texts_are_escaped() {
+        let path = PathBuf::from("a\x1b[2J\n.json");
+        let source = RecordError::Inconsistent { result: "subject \x1b]0;title\x07".into(), why: "planted" };
+        for e in [
+            HistoryError::Record { path: path.clone(), source },
+            HistoryError::Folder { path, source: io::Error::other("planted") },
+        ] {
+            let told = e.to_string();
+            assert!(
+                told.starts_with("a\\u{1b}[2J\\n.json: ") && !told.contains(char::is_control),
+                "{told:?}"
+            );
+        }
+    }
 
     #[test]
     fn a_history_is_read_in_order_and_what_cannot_be_is_named() {

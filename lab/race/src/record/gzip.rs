@@ -9,8 +9,7 @@ use flate2::write::GzEncoder;
 
 /// What every compressed file begins with.
 pub(super) const MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// The most text that a file may unpack to. Stops a small file that unpacks to a large one.
-/// The most characters of a record, compressed or not.
+/// The most characters of a record, compressed or not, and of its packed samples. Stops a small file that unpacks to a large one.
 pub(super) const LIMIT: u64 = 64 << 20;
 
 fn wrong(why: impl Into<String>) -> io::Error {

@@ -14,14 +14,11 @@ use flate2::write::ZlibEncoder;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{PACKED, RecordError, SCHEMA};
+use super::{PACKED, RecordError, SCHEMA, gzip};
 
 /// The lists whose entries hold samples, and the fields that hold them.
 const LISTS: [&str; 2] = ["results", "controls"];
 const FIELDS: [&str; 2] = ["samples", "baseline_samples"];
-/// The most text that one packed list may unpack to: half a million samples. Stops a small file that unpacks to a
-/// large one.
-const LIMIT: u64 = 8 << 20;
 
 /// Samples, packed.
 #[derive(Serialize, Deserialize)]
@@ -36,7 +33,7 @@ struct Packed {
 /// Calls `change` for every list of samples in a record, with the name of its place.
 fn each(
     record: &mut Value,
-    change: impl Fn(&str, &mut Value) -> Result<(), RecordError>,
+    mut change: impl FnMut(&str, &mut Value) -> Result<(), RecordError>,
 ) -> Result<(), RecordError> {
     for list in LISTS {
         let Some(entries) = record.get_mut(list).and_then(Value::as_array_mut) else { continue };
@@ -73,18 +70,20 @@ pub(super) fn pack(record: &mut Value) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// Unpacks samples into arrays of numbers.
+/// Unpacks samples into arrays of numbers. All lists together hold at most as much text as a record: a small file must not
+/// unpack to a large one.
 pub(super) fn unpack(record: &mut Value) -> Result<(), RecordError> {
+    let mut left = gzip::LIMIT;
     each(record, |place, samples| {
         let wrong = |why: String| RecordError::Packed { place: place.to_owned(), why };
         let packed: Packed = serde_json::from_value(samples.take()).map_err(|e| wrong(e.to_string()))?;
         let bytes = Base64::decode_vec(&packed.zlib).map_err(|e| wrong(e.to_string()))?;
         let mut text = String::new();
         let mut stream = ZlibDecoder::new(bytes.as_slice());
-        (&mut stream).take(LIMIT).read_to_string(&mut text).map_err(|e| wrong(e.to_string()))?;
-        if text.len() as u64 == LIMIT {
-            return Err(wrong(format!("it holds more than {LIMIT} characters")));
-        }
+        (&mut stream).take(left + 1).read_to_string(&mut text).map_err(|e| wrong(e.to_string()))?;
+        left = left.checked_sub(text.len() as u64).ok_or_else(|| {
+            wrong(format!("the samples of a record hold more than {} characters", gzip::LIMIT))
+        })?;
         if stream.total_in() != bytes.len() as u64 {
             return Err(wrong("data follows the stream".to_owned()));
         }
@@ -172,7 +171,30 @@ mod tests {
             stream(&zlib.finish().expect("compresses"))
         };
         assert!(!after(&|v| v["zlib"] = packed(b"1,2,\"three\"")).is_empty());
-        // A small file that would become a large one.
-        assert!(after(&|v| v["zlib"] = packed(&vec![b' '; 9 << 20])).contains("more than"));
+    }
+
+    /// A small file must not become a large one: 1,000 equal lists of 8 MiB each are one small `.json.gz`.
+    #[test]
+    fn all_lists_share_one_limit() {
+        const LISTS: u64 = 16;
+        let list = |length: u64| {
+            let mut zlib = ZlibEncoder::new(Vec::new(), Compression::fast());
+            zlib.write_all(" ".repeat(length as usize - 1).as_bytes()).expect("compresses");
+            zlib.write_all(b"1").expect("compresses");
+            let zlib = Base64::encode_string(&zlib.finish().expect("compresses"));
+            json!({ "samples": { "count": 1, "zlib": zlib } })
+        };
+        let mut value = json!({ "schema": 2, "results": vec![list(gzip::LIMIT / LISTS); LISTS as usize] });
+        let full = value.clone();
+        unpack(&mut value).expect("just within the limit");
+        let mut value = full;
+        value["results"].as_array_mut().expect("a list").push(list(1));
+        match unpack(&mut value) {
+            Err(RecordError::Packed { place, why }) => {
+                assert_eq!(place, "results[16].samples");
+                assert_eq!(why, "the samples of a record hold more than 67108864 characters");
+            }
+            other => panic!("not refused: {other:?}"),
+        }
     }
 }

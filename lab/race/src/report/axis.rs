@@ -116,7 +116,8 @@ impl Ranged for Axis {
 
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
         let (low, high) = (self.measure(self.low), self.measure(self.high));
-        let share = (self.measure(*value) - low) / (high - low);
+        // Values beyond an end stay at it: plotters' dashed lines to far-off pixels never end.
+        let share = ((self.measure(*value) - low) / (high - low)).clamp(0.0, 1.0);
         limit.0 + (share * f64::from(limit.1 - limit.0)).round() as i32
     }
 
@@ -197,5 +198,9 @@ mod tests {
         let at = |x: f64| axis.map(&x, (0, 1000));
         assert_eq!((at(low), at(1.0), at(high)), (0, 500, 1000));
         assert_eq!(at(2.0) - at(1.0), at(1.0) - at(0.5));
+        for axis in [axis, Axis::linear(0.5, 2.0)] {
+            let at = |x: f64| axis.map(&x, (10, 90));
+            assert_eq!((at(1e-300), at(-1e300), at(1e300), at(f64::INFINITY)), (10, 10, 90, 90));
+        }
     }
 }

@@ -10,7 +10,8 @@ use crate::table;
 const LINES: usize = 8;
 
 /// Splits `avx512+threads=2` into a name and a number of threads. A batch on one thread counts as one; where there is none, the
-/// plain operation does, marked by `false`. `+inside=2` are threads that share one operation.
+/// plain operation does, marked by `false`. `+inside=2` are threads that share one operation. `None` where the number of threads is
+/// not a positive integer.
 fn threaded(name: &str) -> Option<(String, f64, bool)> {
     let mut parts = name.split('+');
     let mut kept = vec![parts.next()?.to_owned()];
@@ -19,9 +20,9 @@ fn threaded(name: &str) -> Option<(String, f64, bool)> {
         if part == "batch" {
             batch = true;
         } else if let Some(n) = part.strip_prefix("threads=") {
-            threads = n.parse::<f64>().ok();
+            threads = Some(f64::from(n.parse::<u32>().ok()?));
         } else if let Some(n) = part.strip_prefix("inside=") {
-            inside = n.parse::<f64>().ok();
+            inside = Some(f64::from(n.parse::<u32>().ok()?));
         } else {
             kept.push(part.to_owned());
         }
@@ -210,7 +211,7 @@ mod tests {
 
     #[test]
     fn threads_are_read_from_names() {
-        let of = |name| threaded(name).map(|(stem, n, sure)| (stem, n as u32, sure));
+        let of = |name: &str| threaded(name).map(|(stem, n, sure)| (stem, n as u32, sure));
         assert_eq!(of("avx512"), Some(("avx512".into(), 1, false)));
         assert_eq!(of("avx512+batch"), Some(("avx512".into(), 1, true)));
         assert_eq!(of("avx512+threads=8"), Some(("avx512".into(), 8, true)));
@@ -218,6 +219,9 @@ mod tests {
         assert_eq!(of("avx2+aligned+threads=2"), Some(("avx2+aligned".into(), 2, true)));
         assert_eq!(of("avx2+inside=4"), Some(("avx2, inside an operation".into(), 4, true)));
         assert_eq!(of("avx2+inside=2+threads=3"), Some(("avx2+inside=2".into(), 3, true)));
-        assert_eq!(of("avx512+threads=0"), None);
+        for n in ["0", "-1", "2.5", "inf", "nan", "1e308", "4294967296", ""] {
+            assert_eq!(of(&format!("avx512+threads={n}")), None, "{n}");
+            assert_eq!(of(&format!("avx512+inside={n}")), None, "{n}");
+        }
     }
 }
