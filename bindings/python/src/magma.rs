@@ -1,7 +1,7 @@
 //! Magma: MGM, CTR, OMAC and files.
 #![forbid(unsafe_code)]
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -449,23 +449,115 @@ impl Read for Watched<'_> {
     }
 }
 
+/// Who may read a file that is written.
+#[derive(Clone, Copy)]
+enum Access {
+    /// The owner alone.
+    Private,
+    /// Everyone the umask allows.
+    Public,
+}
+
+/// Creates a file with the permissions that `access`, the umask and the file it will replace all allow.
+#[cfg(unix)]
+fn create(path: &Path, access: Access, old: Option<&Metadata>) -> io::Result<File> {
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+    let most = match access {
+        Access::Private => 0o600,
+        Access::Public => 0o666,
+    };
+    let mode = old.map_or(most, |old| most & old.permissions().mode());
+    File::options().write(true).create_new(true).mode(mode).open(path)
+}
+
+/// Elsewhere, a file has the permissions of its directory.
+#[cfg(not(unix))]
+fn create(path: &Path, _: Access, _: Option<&Metadata>) -> io::Result<File> {
+    File::options().write(true).create_new(true).open(path)
+}
+
+/// Removes the permissions that the file at `target` does not have by now.
+#[cfg(unix)]
+fn restrict(file: &File, target: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let ours = file.metadata()?;
+    let old = match fs::symlink_metadata(target) {
+        // Another group may have other members.
+        Ok(old) if old.is_file() && old.gid() == ours.gid() => old.permissions().mode(),
+        Ok(old) if old.is_file() => old.permissions().mode() & !0o070,
+        Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
+        _ => return Ok(()),
+    };
+    let ours = ours.permissions().mode();
+    if ours & old & 0o777 == ours & 0o777 {
+        return Ok(());
+    }
+    file.set_permissions(fs::Permissions::from_mode(ours & old & 0o777))
+}
+
+#[cfg(not(unix))]
+fn restrict(_: &File, _: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Whether two paths lead to one file, whatever links are on the way.
+#[cfg(unix)]
+fn same(source: &Metadata, _: &Path, target: &Metadata, _: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (source.dev(), source.ino()) == (target.dev(), target.ino())
+}
+
+/// Elsewhere, hard links are not found.
+#[cfg(not(unix))]
+fn same(_: &Metadata, source: &Path, _: &Metadata, target: &Path) -> bool {
+    matches!((fs::canonicalize(source), fs::canonicalize(target)), (Ok(source), Ok(target)) if source == target)
+}
+
+/// What is at `target`, if anything.
+///
+/// # Errors
+/// It must not be replaced: it is the source, or not a regular file.
+fn replaceable(source: &Path, target: &Path) -> Result<Option<Metadata>, Failure> {
+    let at = |path: &Path| fs::metadata(path).map_err(|why| Failure::Io(why, path.to_owned()));
+    let from = at(source)?;
+    let old = match at(target) {
+        Err(Failure::Io(why, _)) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+        found => found?,
+    };
+    let refused = |why: String| Err(Failure::Python(malformed(why)));
+    if same(&from, source, &old, target) {
+        let (source, target) = (source.display(), target.display());
+        return refused(format!(
+            "{target} and {source} are the same file, and the result would destroy the input"
+        ));
+    }
+    if !old.is_file() {
+        return refused(format!("{} is not a regular file, and is not replaced", target.display()));
+    }
+    Ok(Some(old))
+}
+
 /// Writes `target` whole or not at all: into a file beside it, which gets its name at the end.
 fn whole(
     source: &Path,
     target: &Path,
+    access: Access,
     process: impl FnOnce(Watched<'_>, &mut File) -> Result<(), StreamError>,
 ) -> Result<(), Failure> {
     let named = |path: &Path| {
         let path = path.to_owned();
         move |why| Failure::Io(why, path)
     };
+    let old = replaceable(source, target)?;
+    // A link stays a link: its target is replaced. A dangling link is replaced itself.
+    let place = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
     let reader = File::open(source).map_err(named(source))?;
     let mut random = [0; 8];
     getrandom::fill(&mut random).raise().map_err(Failure::Python)?;
-    let mut name = target.file_name().unwrap_or_default().to_owned();
+    let mut name = place.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{:016x}.partial", u64::from_ne_bytes(random)));
-    let partial = target.with_file_name(name);
-    let mut writer = File::options().write(true).create_new(true).open(&partial).map_err(named(target))?;
+    let partial = place.with_file_name(name);
+    let mut writer = create(&partial, access, old.as_ref()).map_err(named(target))?;
     let mut stopped = None;
     let watched = Watched { file: BufReader::new(reader), last: Instant::now(), stopped: &mut stopped };
     let done = process(watched, &mut writer)
@@ -476,7 +568,8 @@ fn whole(
             other => Failure::Io(io::Error::other(other.to_string()), source.to_owned()),
         })
         .and_then(|()| writer.flush().and_then(|()| writer.sync_all()).map_err(named(target)))
-        .and_then(|()| fs::rename(&partial, target).map_err(named(target)));
+        .and_then(|()| restrict(&writer, &place).map_err(named(target)))
+        .and_then(|()| fs::rename(&partial, &place).map_err(named(target)));
     if done.is_err() {
         // The first error is the one to report.
         let _ = fs::remove_file(&partial);
@@ -491,6 +584,9 @@ fn whole(
 ///
 /// Either a ``key`` of 32 bytes or a ``passphrase`` (bytes) is needed. ``chunk`` is a power of two from 4096 to 65536;
 /// ``iterations`` are those of PBKDF2. ``lanework magma decrypt`` reads the file, too.
+///
+/// A regular file at ``target`` is replaced and gains no readers. ``Malformed`` if ``target`` is ``source`` or not a regular
+/// file.
 #[pyfunction]
 #[pyo3(signature = (source, target, key = None, *, passphrase = None, chunk = 65536, iterations = 100_000))]
 pub(crate) fn encrypt_file(
@@ -509,10 +605,12 @@ pub(crate) fn encrypt_file(
     let process = |reader: Watched<'_>, writer: &mut File| {
         container::encrypt(&secret, options, salt, Engine::best(), reader, writer)
     };
-    py.detach(|| whole(&source, &target, process)).map_err(Failure::exception)
+    py.detach(|| whole(&source, &target, Access::Public, process)).map_err(Failure::exception)
 }
 
 /// Decrypts a container, written whole or not at all. ``Refused`` if it is not authentic.
+///
+/// Only the owner may read the new file. ``target`` is replaced or refused as ``encrypt_file`` does it.
 #[pyfunction]
 #[pyo3(signature = (source, target, key = None, *, passphrase = None))]
 pub(crate) fn decrypt_file(
@@ -525,5 +623,5 @@ pub(crate) fn decrypt_file(
     let secret = secret(key, passphrase)?;
     let process =
         |reader: Watched<'_>, writer: &mut File| container::decrypt(&secret, Engine::best(), reader, writer);
-    py.detach(|| whole(&source, &target, process)).map_err(Failure::exception)
+    py.detach(|| whole(&source, &target, Access::Private, process)).map_err(Failure::exception)
 }

@@ -2,7 +2,11 @@
 
 import os
 import signal
+import socket
+import stat
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -234,3 +238,148 @@ def test_a_file_stops_for_a_signal(tmp_path, interruptible):
         encrypt_file(pipe, out, KEY)
     thread.join()
     assert not out.exists()
+
+
+@pytest.fixture
+def umask():
+    """The usual umask: others may read new files."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.fixture
+def box(tmp_path):
+    """A container of 100 bytes."""
+    plain, box = tmp_path / "plain", tmp_path / "box"
+    plain.write_bytes(bytes(100))
+    encrypt_file(plain, box, KEY)
+    plain.unlink()
+    return box
+
+
+def _mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def _names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def _halfway(call, data, target, look):
+    """The call with a pipe as source. It gets the data after ``look`` has seen the partial file."""
+    pipe = target.with_name("pipe")
+    os.mkfifo(pipe)
+    # Open for both, so that it does not wait for the call.
+    writer = os.open(pipe, os.O_RDWR)
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            running = pool.submit(call, pipe, target, KEY)
+            while not (partial := list(target.parent.glob("*.partial"))) and not running.done():
+                time.sleep(0.001)
+            assert partial, running.exception()
+            look(*partial)
+            os.write(writer, data)
+        finally:
+            os.close(writer)
+        running.result()
+    pipe.unlink()
+
+
+@pytest.mark.parametrize(
+    ("old", "encrypted"),
+    [(None, 0o644), (0o600, 0o600), (0o640, 0o640), (0o444, 0o444), (0o777, 0o644)],
+    ids=lambda mode: "new" if mode is None else f"{mode:o}",
+)
+@pytest.mark.parametrize("call", [encrypt_file, decrypt_file])
+def test_a_file_has_the_readers_it_should_have_from_the_start(tmp_path, umask, box, call, old, encrypted):
+    data, target = box.read_bytes(), tmp_path / "target"
+    expected = encrypted if call is encrypt_file else encrypted & 0o600
+    if old is not None:
+        target.write_bytes(b"old")
+        target.chmod(old)
+    seen = []
+    _halfway(call, data, target, lambda partial: seen.append(_mode(partial)))
+    assert (seen, _mode(target)) == ([expected], expected)
+    if call is decrypt_file:
+        assert target.read_bytes() == bytes(100)
+    assert _names(tmp_path) == ["box", "target"]
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_file_made_private_meanwhile_stays_private(tmp_path, umask, before):
+    target = tmp_path / "target"
+    if before:
+        target.write_bytes(b"old")
+
+    def look(_partial):
+        target.touch()
+        target.chmod(0o600)
+
+    _halfway(encrypt_file, b"data", target, look)
+    assert _mode(target) == 0o600
+    assert _names(tmp_path) == ["target"]
+
+
+@pytest.mark.parametrize("call", [encrypt_file, decrypt_file])
+@pytest.mark.parametrize("name", ["same", "dot", "hard", "soft", "soft source"])
+def test_a_file_is_not_its_own_result(tmp_path, box, call, name):
+    source = target = box
+    if name == "dot":
+        target = f"{tmp_path}/./box"
+    elif name == "hard":
+        target = tmp_path / "hard"
+        os.link(box, target)
+    elif name.startswith("soft"):
+        link = tmp_path / "soft"
+        link.symlink_to("box")
+        source, target = (link, box) if name == "soft source" else (box, link)
+    data, names = box.read_bytes(), _names(tmp_path)
+    with pytest.raises(lanework.Malformed, match="same file") as caught:
+        call(source, target, KEY)
+    assert str(source) in str(caught.value) and str(target) in str(caught.value)
+    assert box.read_bytes() == data
+    assert _names(tmp_path) == names
+
+
+@pytest.mark.parametrize("call", [encrypt_file, decrypt_file])
+def test_only_regular_files_are_replaced(tmp_path, box, call):
+    pipe, link, folder, local = (tmp_path / name for name in ("pipe", "link", "folder", "local"))
+    os.mkfifo(pipe)
+    link.symlink_to("pipe")
+    folder.mkdir()
+    # Nobody can make or replace a file in the directory of terminals, so a fault here destroys no device.
+    ours, theirs = os.openpty()
+    with socket.socket(socket.AF_UNIX) as listener:
+        # Relative, since an absolute path may be too long for a socket.
+        here = os.getcwd()
+        os.chdir(tmp_path)
+        listener.bind("local")
+        os.chdir(here)
+        names = _names(tmp_path)
+        for target in (pipe, link, folder, local, os.ttyname(theirs)):
+            with pytest.raises(lanework.Malformed, match="not a regular file") as caught:
+                call(box, target, KEY)
+            assert str(target) in str(caught.value)
+        with pytest.raises(lanework.Malformed, match="same file"):
+            call(pipe, pipe, KEY)
+    os.close(ours)
+    os.close(theirs)
+    assert pipe.is_fifo() and link.is_symlink() and folder.is_dir() and local.is_socket()
+    assert _names(tmp_path) == names
+
+
+def test_a_link_stays_a_link_unless_it_leads_nowhere(tmp_path, umask, box):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    old, link, dangling = folder / "old", tmp_path / "link", tmp_path / "dangling"
+    old.write_bytes(b"old")
+    old.chmod(0o400)
+    link.symlink_to(old)
+    dangling.symlink_to("nowhere")
+    for target in (link, dangling):
+        decrypt_file(box, target, KEY)
+        assert target.read_bytes() == bytes(100)
+    assert link.is_symlink() and not dangling.is_symlink()
+    assert (_mode(old), _mode(dangling)) == (0o400, 0o600)
+    assert _names(tmp_path) == ["box", "dangling", "folder", "link"] and _names(folder) == ["old"]

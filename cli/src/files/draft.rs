@@ -153,8 +153,9 @@ impl Draft {
     fn replace(&self, temporary: &str) -> io::Result<()> {
         let old = statat(&self.folder, &*self.name, AtFlags::SYMLINK_NOFOLLOW).ok();
         let old = old.filter(|old| FileType::from_raw_mode(old.st_mode) == FileType::RegularFile);
-        let allowed = old.map_or(self.mode, |old| self.mode & Mode::from_raw_mode(old.st_mode));
-        fchmod(&self.file, allowed)?;
+        let group = fstat(&self.file)?.st_gid;
+        let old = old.map(|old| (Mode::from_raw_mode(old.st_mode), old.st_gid == group));
+        fchmod(&self.file, allowed(self.mode, old))?;
         Ok(renameat(&self.folder, temporary, &self.folder, &*self.name)?)
     }
 
@@ -185,6 +186,16 @@ impl Draft {
         {
             let _ = unlinkat(&self.folder, &*self.name, AtFlags::empty());
         }
+    }
+}
+
+/// Permissions of a file that replaces another: those that both allow. Another group gets none, since the old file's may be
+/// larger or smaller.
+fn allowed(new: Mode, old: Option<(Mode, bool)>) -> Mode {
+    match old {
+        None => new,
+        Some((old, true)) => new & old,
+        Some((old, false)) => (new & old).difference(Mode::RWXG),
     }
 }
 

@@ -98,7 +98,7 @@ pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Ou
         names.dedup();
         let also = skipped_told(&skipped).map_or_else(String::new, |why| format!(" ({why})"));
         return Err(Failure::input(format!("no record of the study '{study}'{also}"))
-            .help(format!("choose among {}", names.join(", "))));
+            .help(format!("choose among {}", lanework_study::text::whole(&names.join(", ")))));
     }
     let entries: Vec<Entry> = all
         .into_iter()

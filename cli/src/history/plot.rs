@@ -55,7 +55,8 @@ pub(super) fn run(
                 (format!("no record has a subject '{subject}'"), all)
             }
         };
-        return Err(Failure::input(what + &also).help(format!("choose among {}", list(known))));
+        let known = lanework_study::text::whole(&list(known));
+        return Err(Failure::input(what + &also).help(format!("choose among {known}")));
     }
     if let Some(sink) = sink {
         let rows: Vec<Ratio> = points

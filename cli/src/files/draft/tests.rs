@@ -151,3 +151,11 @@ fn a_signal_removes_a_named_draft() {
         assert!(names(folder.path()).is_empty(), "{signal:?}");
     }
 }
+
+#[test]
+fn a_file_of_another_group_gives_it_nothing() {
+    let modes = [0o666, 0o640].map(Mode::from_raw_mode);
+    assert_eq!(allowed(modes[0], None).as_raw_mode(), 0o666);
+    assert_eq!(allowed(modes[0], Some((modes[1], true))).as_raw_mode(), 0o640);
+    assert_eq!(allowed(modes[0], Some((modes[1], false))).as_raw_mode(), 0o600);
+}

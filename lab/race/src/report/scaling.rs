@@ -151,7 +151,7 @@ pub(super) fn batch(row: &ResultRow) -> Option<(String, u64, f64)> {
     }
     Some(match each {
         Some(bytes) => {
-            let whole = row.bytes == Some(items * bytes);
+            let whole = row.bytes.is_some() && row.bytes == items.checked_mul(bytes);
             (format!("{family}, messages of {bytes} bytes"), items, if whole { items as f64 } else { 1.0 })
         }
         None => (family.to_owned(), items, 1.0),
