@@ -15,8 +15,10 @@ use lanework_suite::device::DeviceChoice;
 /// each primitive and lane, then whether the lane pays.
 #[derive(Debug, Parser)]
 #[command(name = "lanework", version, propagate_version = true, max_term_width = 110)]
-#[command(after_help = "Exit codes: 0 success; 1 refused (signature, tag, key, proof, failed check, regression); \
-    2 usage error, file error or malformed input; 3 unavailable here.")]
+#[command(
+    after_help = "Exit codes: 0 success; 1 refused (signature, tag, key, proof, failed check, regression); \
+    2 usage error, file error or malformed input; 3 unavailable here."
+)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,

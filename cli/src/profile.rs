@@ -116,8 +116,9 @@ impl Profile {
             (None, None) => Profile::new(context, date.clone()),
             (None, Some(path)) => {
                 let what = "a profile of another machine, or of this one with other cores or features";
-                return Err(Failure::file(&path, what)
-                    .help("set LANEWORK_PROFILE to another file, or let `lanework tune` write this one anew"));
+                return Err(Failure::file(&path, what).help(
+                    "set LANEWORK_PROFILE to another file, or let `lanework tune` write this one anew",
+                ));
             }
         };
         profile.date = date;

@@ -207,10 +207,9 @@ mod tests {
         assert_eq!(chosen(&told), Some(("avx2".into(), Some(1))));
         let untold = rows(row("avx2+threads=2", "faster", 6.0, 10.0, 16.0));
         assert_eq!(chosen(&untold), Some(("avx2".into(), Some(0))));
-        for void in [
-            row("avx2+threads=2", "void", 8.0, 9.0, 9.3),
-            row("avx2+threads=2", "void", 18.0, 19.0, 19.3),
-        ] {
+        for void in
+            [row("avx2+threads=2", "void", 8.0, 9.0, 9.3), row("avx2+threads=2", "void", 18.0, 19.0, 19.3)]
+        {
             assert_eq!(chosen(&rows(void)), Some(("avx2".into(), Some(0))));
         }
         assert_eq!(

@@ -130,7 +130,9 @@ pub(super) fn race_all(
                 return Err(Failure::refused(e).help("`lanework check` of that build shows what fails"));
             }
             Err(e) if builds.older_knows(subject.path(), &variant, &effort) => {
-                return Err(Failure::unavailable(e).help("`lanework check` shows whether this build is right"));
+                return Err(
+                    Failure::unavailable(e).help("`lanework check` shows whether this build is right")
+                );
             }
             Err(e) => {
                 let (subject, why) = (subject.path().to_owned(), e.to_string());

@@ -177,8 +177,9 @@ fn a_worker_that_is_still_connecting_ends_at_a_signal() {
     let address = getsockname(&full).expect("an address");
     let address = std::net::SocketAddr::try_from(address).expect("an Internet address");
     // Until nobody gets in any more.
-    let inside: Vec<TcpStream> =
-        (0..100).map_while(|_| TcpStream::connect_timeout(&address, Duration::from_millis(300)).ok()).collect();
+    let inside: Vec<TcpStream> = (0..100)
+        .map_while(|_| TcpStream::connect_timeout(&address, Duration::from_millis(300)).ok())
+        .collect();
     assert!(inside.len() < 100, "the queue never fills");
     let port = address.port().to_string();
     let mut command = place.signalled(&["vdf", "client", "127.0.0.1", &port, "7", "--timeout", "600"]);

@@ -421,7 +421,8 @@ fn keys_of_another_device_are_left_to_the_cpu() {
     let signatures: Vec<Signature> = signed.into_iter().map(Result::unwrap).collect();
     assert_eq!(signatures[1], batch.signature(&batch.keys[1], 1));
     let held = there.expand_public(held.public_keys()).unwrap();
-    let (verdicts, tally) = here.verify(GpuVerifiers::Of(&held, &[0, 1]), &batch.messages, &signatures).unwrap();
+    let (verdicts, tally) =
+        here.verify(GpuVerifiers::Of(&held, &[0, 1]), &batch.messages, &signatures).unwrap();
     assert_eq!((verdicts, tally.device), (vec![Ok(()), Ok(())], 0));
     assert!(tally.trouble.unwrap().contains("on another device"));
     // This device is none the worse.

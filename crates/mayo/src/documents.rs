@@ -175,8 +175,8 @@ fn unwrap_pem<'a>(what: &'static str, text: &'a str) -> Result<(&'a str, Zeroizi
     })?;
     // Four characters hold three bytes. What was decoded before an error is wiped, too.
     let mut der = Zeroizing::new(vec![0; block.len()]);
-    let (label, content) = pem_rfc7468::decode(block.as_bytes(), &mut der)
-        .map_err(|e| unreadable(what, format!("PEM: {e}")))?;
+    let (label, content) =
+        pem_rfc7468::decode(block.as_bytes(), &mut der).map_err(|e| unreadable(what, format!("PEM: {e}")))?;
     let length = content.len();
     der.truncate(length);
     Ok((label, der))

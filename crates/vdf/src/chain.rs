@@ -25,6 +25,8 @@ pub enum ChainError {
         /// Squarings up to the last check that passed.
         good: u64,
     },
+    /// The count of squarings would exceed [`u64::MAX`]. Nothing was squared, and the chain is as it was.
+    TooMany,
 }
 
 impl fmt::Display for ChainError {
@@ -34,6 +36,7 @@ impl fmt::Display for ChainError {
             ChainError::Corrupted { good } => {
                 write!(f, "the form lost its discriminant after squaring {good}: hardware or memory fault")
             }
+            ChainError::TooMany => f.write_str("more squarings than a chain can count"),
         }
     }
 }
@@ -98,7 +101,7 @@ impl Chain {
     /// Squares n times, and checks the form at the end and every [`CHECK_EVERY`] squarings before.
     ///
     /// # Errors
-    /// [`ChainError::Corrupted`]; the chain is then of no more use.
+    /// [`ChainError::TooMany`], before the first squaring. [`ChainError::Corrupted`]; the chain is then of no more use.
     pub fn square(&mut self, n: u64) -> Result<(), ChainError> {
         self.run(n)?;
         self.check()
@@ -108,11 +111,11 @@ impl Chain {
     /// [`CHECK_EVERY`] squarings away from the last check.
     ///
     /// # Errors
-    /// [`ChainError::Corrupted`]; the chain is then of no more use.
+    /// As [`Chain::square`].
     pub fn run(&mut self, n: u64) -> Result<(), ChainError> {
-        let end = self.done + n;
+        let end = self.done.checked_add(n).ok_or(ChainError::TooMany)?;
         while self.done < end {
-            let due = self.checked + CHECK_EVERY;
+            let due = self.checked.saturating_add(CHECK_EVERY);
             let stop = end.min(due);
             while self.done < stop {
                 if !self.advance(stop - self.done) {
@@ -156,7 +159,8 @@ impl Chain {
             let Ok(form) = self.form() else { return false };
             self.form = Layout::General(Box::new(form.square_generally(&self.discriminant)));
             self.done += 1;
-            self.slow += 1;
+            // The count that a chain resumes with may be any.
+            self.slow = self.slow.saturating_add(1);
         }
         true
     }

@@ -305,8 +305,9 @@ impl Run<'_, '_> {
         let mut observed = before;
         while let Some(Reverse((stop, n))) = stops.pop() {
             while chain.done() < stop {
-                chain.run((stop - chain.done()).min(observed + STEP - chain.done()))?;
-                if chain.done() == observed + STEP {
+                let due = stop.min(observed.saturating_add(STEP));
+                chain.run(due - chain.done())?;
+                if chain.done() - observed == STEP {
                     observed = chain.done();
                     self.observe(chain, Phase::Squaring)?;
                     while let Ok(part) = self.crew.parts.try_recv() {

@@ -7,6 +7,8 @@
 
 use alloc::vec::Vec;
 
+use lanework_integer::limbs;
+
 pub(crate) mod bpsw;
 pub(crate) mod montgomery;
 pub(crate) mod sieve;
@@ -14,6 +16,7 @@ mod stream;
 
 use crate::backend::Engine;
 use crate::backend::candidates::{Batch, Candidates, Round};
+use crate::form::LIMBS;
 use crate::form::num::Num;
 use montgomery::Montgomery;
 use sieve::Sieve;
@@ -99,15 +102,22 @@ fn settled(tests: &Candidates, n: &Num) -> bool {
     (likely_is_strong || tests.strong(n)) && tests.lucas(n)
 }
 
-/// Whether a number passes for prime: at most 33 limbs, lowest first.
+/// Whether a number passes for prime: at most [`LIMBS`] limbs, lowest first, not counting zeros at the end.
+///
+/// # Panics
+/// If the number is longer.
 #[must_use]
 pub fn is_prime(limbs: &[u64]) -> bool {
     is_prime_on(Engine::best(), limbs)
 }
 
 /// [`is_prime`] with the kernels of a backend.
+///
+/// # Panics
+/// As [`is_prime`].
 #[must_use]
 pub fn is_prime_on(engine: Engine, limbs: &[u64]) -> bool {
+    assert!(limbs::significant(limbs) <= LIMBS, "a number of more than {LIMBS} limbs");
     passes(engine.candidates, &Num::from_limbs(false, limbs))
 }
 
@@ -178,6 +188,19 @@ mod checks {
         assert!(is_prime(&mersenne));
         mersenne[8] = (1 << 10) - 1;
         assert!(!is_prime(&mersenne));
+    }
+
+    /// Zeros at the end do not count; a 34th limb does.
+    #[test]
+    #[should_panic(expected = "a number of more than 33 limbs")]
+    fn a_number_that_is_too_long_is_refused() {
+        let mut number = [0; 60];
+        number[0] = 7;
+        assert!(is_prime(&number));
+        number[32] = 1;
+        let _ = is_prime(&number);
+        number[33] = 1;
+        let _ = is_prime(&number);
     }
 
     #[test]

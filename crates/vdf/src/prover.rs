@@ -98,7 +98,8 @@ pub(crate) type Fault = (u64, fn(&mut crate::chain::Chain));
 pub struct Options<'a> {
     /// The chain's backend.
     pub engine: Engine,
-    /// Threads that proofs may use, 1 or more. One of them squares until the squaring is over.
+    /// Threads that proofs may use, 1 or more; more than [`Threads::MOST`](lanework_cpu::Threads::MOST) count as that
+    /// many. One of them squares until the squaring is over.
     pub threads: usize,
     /// Approximate bytes for kept forms. Fewer make the proof slower: see `DESIGN.md`.
     pub memory: usize,

@@ -15,7 +15,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::discriminant::Discriminant;
+use crate::discriminant::{Discriminant, MAX_BITS};
 use crate::form::euclid::{euclid, gcd_inverse};
 use crate::form::num::Num;
 use crate::form::{Form, FormError};
@@ -76,6 +76,11 @@ pub enum DecodeError {
         /// Bytes given.
         got: usize,
     },
+    /// The discriminant is longer than [`MAX_BITS`].
+    Bits {
+        /// Its bits.
+        got: usize,
+    },
     /// The length of g leaves no room for t.
     SizeOfG {
         /// Byte 1, the length of g less 1.
@@ -105,6 +110,9 @@ impl fmt::Display for DecodeError {
         match self {
             DecodeError::Length { expected, got } => {
                 write!(f, "a form of {got} bytes; it must have {expected}")
+            }
+            DecodeError::Bits { got } => {
+                write!(f, "a discriminant of {got} bits; at most {MAX_BITS} are allowed")
             }
             DecodeError::SizeOfG { got } => {
                 write!(f, "g of {} bytes leaves no room for t", u16::from(*got) + 1)
@@ -223,6 +231,9 @@ struct Root {
 impl Written {
     /// Reads the form of any discriminant of `bits` bits. Does not check that the numbers are a form.
     fn read(bits: usize, bytes: &[u8]) -> Result<Written, DecodeError> {
+        if bits > MAX_BITS {
+            return Err(DecodeError::Bits { got: bits });
+        }
         let expected = form_bytes_for(bits);
         if bytes.len() != expected {
             return Err(DecodeError::Length { expected, got: bytes.len() });
@@ -291,19 +302,20 @@ impl Written {
     }
 }
 
-/// The bytes of [`Form::generator`] for any discriminant of `bits` bits, 5 or more, that has one.
+/// The bytes of [`Form::generator`] for any discriminant of `bits` bits, from 5 to [`MAX_BITS`], that has one.
 ///
 /// # Panics
-/// Never for a length that a discriminant may have.
+/// If `bits` is above [`MAX_BITS`].
 #[must_use]
 pub fn generator_bytes(bits: usize) -> Vec<u8> {
+    assert!(bits <= MAX_BITS, "a discriminant has at most {MAX_BITS} bits");
     write(&Num::from_u64(2), &Num::from_u64(1), bits).expect("the generator fits its encoding")
 }
 
 /// Refuses bytes that encode a form of no discriminant of `bits` bits.
 ///
 /// # Errors
-/// The fault of the bytes.
+/// The fault of the bytes, or [`DecodeError::Bits`].
 pub fn check_without_group(bits: usize, bytes: &[u8]) -> Result<(), DecodeError> {
     Written::read(bits, bytes).map(drop)
 }

@@ -9,7 +9,7 @@ use core::fmt;
 use lanework_cpu::{PoolError, Threads};
 
 use crate::backend::BESIDE;
-use crate::discriminant::{Discriminant, DiscriminantError};
+use crate::discriminant::{Discriminant, DiscriminantError, MAX_BITS};
 use crate::form::Form;
 use crate::form::power::products_of_powers;
 use crate::group::Group;
@@ -24,14 +24,14 @@ pub struct Limits {
     pub depth: u64,
     /// Squarings altogether.
     pub iterations: u64,
-    /// Bits of the discriminant.
+    /// Bits of the discriminant. A value above [`MAX_BITS`] counts as that.
     pub bits: usize,
 }
 
 impl Default for Limits {
     /// Chia's depth, 2^48 squarings (thirty years at the fastest known rate), and 2,048 bits.
     fn default() -> Limits {
-        Limits { depth: 63, iterations: 1 << 48, bits: crate::discriminant::MAX_BITS }
+        Limits { depth: 63, iterations: 1 << 48, bits: MAX_BITS }
     }
 }
 
@@ -209,8 +209,9 @@ fn check_limits<M: Mode>(
     question: &Question<'_>,
     limits: &Limits,
 ) -> Result<(), Malformed> {
-    if bits > limits.bits {
-        return Err(Malformed::Bits { most: limits.bits, got: bits });
+    let most = limits.bits.min(MAX_BITS);
+    if bits > most {
+        return Err(Malformed::Bits { most, got: bits });
     }
     if question.iterations > limits.iterations {
         return Err(Malformed::Iterations { most: limits.iterations, got: question.iterations });

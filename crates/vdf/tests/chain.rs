@@ -192,6 +192,30 @@ fn a_chain_counts_on_from_where_it_is_resumed() {
     assert_eq!(resumed.square(1), Err(ChainError::Corrupted { good: 1500 }));
 }
 
+/// Squarings that the count can hold are done, and more are refused before the first.
+#[test]
+fn a_chain_refuses_squarings_that_it_cannot_count() {
+    let (d, x) = start();
+    for (left, slow) in [(5, 0), (1500, u64::MAX)] {
+        let mut chain = Chain::resume(&d, &x, u64::MAX - left, slow).expect("a form");
+        for n in [left + 1, 2000, u64::MAX] {
+            assert_eq!(chain.square(n), Err(ChainError::TooMany), "{n} squarings");
+            assert_eq!(chain.run(n), Err(ChainError::TooMany), "{n} squarings");
+            assert_eq!(chain.done(), u64::MAX - left);
+            assert_eq!(chain.form(), Ok(x.clone()), "the chain is as it was");
+        }
+        assert_eq!(chain.square(left), Ok(()));
+        let mut other = Chain::new(&d, &x).expect("a form");
+        other.square(left).expect("no fault");
+        assert_eq!((chain.done(), chain.form()), (u64::MAX, other.form()));
+        assert_eq!(chain.slow(), slow.saturating_add(other.slow()));
+        assert_eq!((chain.square(0), chain.square(1)), (Ok(()), Err(ChainError::TooMany)));
+    }
+    let mut chain = Chain::new(&d, &x).expect("a form");
+    chain.square(1).expect("no fault");
+    assert_eq!(chain.square(u64::MAX), Err(ChainError::TooMany));
+}
+
 #[test]
 fn a_form_of_another_discriminant_is_refused() {
     let d = |seed: &[u8], bits| Discriminant::from_seed(seed, bits).expect("a discriminant");

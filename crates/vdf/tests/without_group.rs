@@ -1,9 +1,10 @@
 //! Refusals before a group is known: every fault that needs no group, and no valid input.
 #![forbid(unsafe_code)]
 
+use lanework_vdf::discriminant::MAX_BITS;
 use lanework_vdf::internals::known::{self, Record};
 use lanework_vdf::proof::{B_BYTES, Part};
-use lanework_vdf::serial::{check_without_group as check_form, generator_bytes};
+use lanework_vdf::serial::{LONG_VERSION, check_without_group as check_form, generator_bytes};
 use lanework_vdf::verify::check_without_group;
 use lanework_vdf::{
     Challenge, DecodeError, Discriminant, DiscriminantError, Form, Lenient, Limits, Malformed, ProofError,
@@ -95,4 +96,31 @@ fn a_generator_needs_no_group() {
         assert_eq!(Form::generator(&d).expect("1 modulo 8").to_bytes(&d), bytes, "{bits} bits");
         assert_eq!(check_form(bits, &bytes), Ok(()));
     }
+}
+
+/// Bytes as long as the plain encoding of a discriminant that is too long, with coefficients beyond every number.
+#[test]
+fn a_discriminant_that_is_too_long_is_refused_first() {
+    for bits in [MAX_BITS + 1, 5121, 6000, 524_000, usize::MAX] {
+        let width = bits.min(524_000).div_ceil(16);
+        let mut form = vec![0xff; 4 + 2 * width];
+        form[0] = LONG_VERSION;
+        form[1..3].copy_from_slice(&((1 + 2 * width) as u16).to_be_bytes());
+        form[3] = 0;
+        for bytes in [&form[..], &[]] {
+            assert_eq!(check_form(bits, bytes), Err(DecodeError::Bits { got: bits }), "{bits} bits");
+            let limits = Limits { bits: usize::MAX, ..Limits::default() };
+            let question = Question { x: bytes, proof: &[bytes, bytes].concat(), iterations: 9, depth: 0 };
+            let refused = check_without_group(Strict, bits, &question, None, &limits);
+            assert_eq!(refused, Err(Malformed::Bits { most: MAX_BITS, got: bits }.into()), "{bits} bits");
+        }
+    }
+    let said = DecodeError::Bits { got: 6000 }.to_string();
+    assert_eq!(said, "a discriminant of 6000 bits; at most 2048 are allowed");
+}
+
+#[test]
+#[should_panic(expected = "a discriminant has at most 2048 bits")]
+fn a_discriminant_that_is_too_long_has_no_generator() {
+    let _ = generator_bytes(usize::MAX);
 }

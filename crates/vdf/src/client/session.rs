@@ -144,7 +144,14 @@ pub fn serve<M: Mode>(
     let (happen, happenings) = channel();
     let (ended, unhandled) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
-        let reader = Reader { connection, patience, over, ended: &ended, unhandled: &unhandled, happen: happen.clone() };
+        let reader = Reader {
+            connection,
+            patience,
+            over,
+            ended: &ended,
+            unhandled: &unhandled,
+            happen: happen.clone(),
+        };
         let spawned =
             std::thread::Builder::new().name("timelord".into()).spawn_scoped(scope, || reader.run(mode));
         let result = match spawned {
@@ -185,8 +192,14 @@ fn converse(
             .name("squarer".into())
             .spawn_scoped(scope, squarer)
             .map_err(|e| ClientError::Prover(ProverError::Thread(e)))?;
-        let talk =
-            Talk { connection, assignment, halt, unhandled, request: Some(request), waiting: BTreeSet::new() };
+        let talk = Talk {
+            connection,
+            assignment,
+            halt,
+            unhandled,
+            request: Some(request),
+            waiting: BTreeSet::new(),
+        };
         let result = talk.run(happenings, observer);
         halt.store(true, Ordering::Relaxed);
         result

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::Claims;
 use super::buckets;
+use super::{Claim, Claims};
 use crate::form::packed;
 use crate::prover::CheckpointFile;
 use crate::prover::checkpoint::{CheckpointError, Difference, Reader, has_name, lock, sync_name};
@@ -41,6 +41,18 @@ pub(super) struct State {
     pub(super) form: Vec<u64>,
     /// One for each claim.
     pub(super) kept: Vec<Kept>,
+}
+
+impl State {
+    /// Whether a compaction can be in this state: no claim is open beyond its squarings, and general squarings are
+    /// squarings.
+    fn is_possible(&self, claims: &[Claim]) -> bool {
+        let longest = claims.iter().map(|claim| claim.iterations).max().unwrap_or(0);
+        let mut claims = claims.iter().zip(&self.kept);
+        self.slow <= self.done
+            && self.done <= longest
+            && claims.all(|(claim, kept)| !matches!(kept, Kept::Buckets(_)) || self.done <= claim.iterations)
+    }
 }
 
 /// The open file.
@@ -103,7 +115,15 @@ impl Checkpoint {
         let size = 2 * packed::size(claims.discriminant.bits());
         let mut out = Checkpoint { file, path: path.to_owned(), head, counts, size, number: 0, anew: 0 };
         let state = if fresh { None } else { out.newest()? };
+        if state.as_ref().is_some_and(|state| !state.is_possible(&claims.claims)) {
+            return Err(out.damaged());
+        }
         Ok((out, state))
+    }
+
+    /// The error for a whole state that no run writes.
+    fn damaged(&self) -> CheckpointError {
+        CheckpointError::Damaged { at: self.head.len() as u64 }
     }
 
     /// Bytes of a state with its hash.
@@ -144,7 +164,7 @@ impl Checkpoint {
         let newest =
             states.into_iter().max_by_key(|state| state.first_chunk().map(|&n| u64::from_le_bytes(n)));
         let Some(bytes) = newest else { return Ok(None) };
-        let damaged = CheckpointError::Damaged { at: self.head.len() as u64 };
+        let damaged = self.damaged();
         self.parse(&bytes).map(Some).ok_or(damaged)
     }
 

@@ -4,6 +4,8 @@
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Builder, Scope};
 
+use lanework_cpu::Threads;
+
 use super::buckets;
 use crate::buckets::{Buckets, Halt};
 use crate::form::Form;
@@ -99,6 +101,13 @@ enum Place<'a> {
     Elsewhere(SyncSender<Work>),
 }
 
+/// The number of ranges for `threads` threads, the caller's included. More than the buckets of the largest claim would
+/// be empty.
+fn ranges(threads: usize, counts: &[usize]) -> usize {
+    let most = counts.iter().copied().max().unwrap_or(0).max(1);
+    threads.min(Threads::MOST).saturating_sub(1).clamp(1, most)
+}
+
 /// All ranges.
 pub(super) struct Crew<'a> {
     places: Vec<(Place<'a>, Vec<Entry>)>,
@@ -109,8 +118,8 @@ pub(super) struct Crew<'a> {
 }
 
 impl<'a> Crew<'a> {
-    /// Starts with the buckets of each claim that has not ended: on the caller's thread if `threads` is 1, else on
-    /// `threads` - 1 others.
+    /// Starts with the buckets of each claim that has not ended: on the caller's thread if `threads` is 1, else on at
+    /// most `threads` - 1 others.
     ///
     /// # Errors
     /// The operating system refused a thread.
@@ -125,7 +134,7 @@ impl<'a> Crew<'a> {
     {
         let counts: Vec<usize> = claims.iter().map(|claim| claim.as_ref().map_or(0, Vec::len)).collect();
         let (to, parts) = channel();
-        let ranges = threads.saturating_sub(1).max(1);
+        let ranges = ranges(threads, &counts);
         let mut places = Vec::new();
         // The highest range first: it is split off from the end.
         for n in (0..ranges).rev() {
@@ -208,6 +217,28 @@ impl Place<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_ranges_has_bounds() {
+        let wide = 1 << 16;
+        for (threads, counts, expected) in [
+            (0, &[8][..], 1),
+            (1, &[8], 1),
+            (2, &[8], 1),
+            (6, &[1, 64, 2], 5),
+            (100, &[1, 64, 2], 64),
+            (usize::MAX, &[1, 64, 2], 64),
+            (usize::MAX, &[1, 1], 1),
+            // Claims that have all ended.
+            (usize::MAX, &[0, 0], 1),
+            (usize::MAX, &[wide], Threads::MOST - 1),
+            (Threads::MOST + 1, &[2, wide], Threads::MOST - 1),
+        ] {
+            assert_eq!(ranges(threads, counts), expected, "{threads} threads for {counts:?}");
+        }
+    }
+
     /// Each form is sent to the range that owns its bucket.
     #[test]
     fn every_bucket_has_one_range() {

@@ -59,6 +59,18 @@ fn proofs_are_those_of_the_prover() {
     }
 }
 
+/// More threads than buckets, and more than any system has.
+#[test]
+fn any_number_of_threads_is_possible() {
+    let claims = claims(256, &[3000, 100, 2999]);
+    let expected = outcomes(&claims, &Options::default().threads(1)).expect("outcomes");
+    for threads in [0, 1000, usize::MAX / 2, usize::MAX] {
+        let options = Options { threads, ..Options::default() };
+        let got = outcomes(&claims, &options).expect("outcomes");
+        assert!(got == expected, "{threads} threads");
+    }
+}
+
 #[test]
 fn a_longer_chain_gives_the_provers_bytes() {
     let claims = claims(1024, &[40_000, 65_536]);
@@ -226,6 +238,45 @@ fn a_wrong_bucket_in_a_checkpoint_is_found_by_verification() {
     file.write(&state).expect("written");
     drop(file);
     assert!(matches!(outcomes(&claims, &options), Err(ProverError::Wrong { segment: 0, .. })));
+}
+
+/// States with valid checks that no run writes: an open claim beyond its squarings, more squarings than any claim, more
+/// general squarings than squarings.
+#[test]
+fn a_state_that_no_run_writes_is_refused() {
+    let claims = claims(256, &[9000, 20_000, 300]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("state");
+    let options = Options::default().checkpoint(&path).threads(1);
+    let ended = |state: &mut State| state.kept.iter_mut().for_each(|kept| *kept = Kept::Wrong);
+    let lies: [&dyn Fn(&mut State); 6] = [
+        &|state| state.done = 9001,
+        &|state| state.done = u64::MAX,
+        &|state| state.slow = state.done + 1,
+        &|state| state.slow = u64::MAX,
+        &|state| {
+            ended(state);
+            state.done = 20_001;
+        },
+        &|state| {
+            ended(state);
+            (state.done, state.slow) = (u64::MAX, u64::MAX);
+        },
+    ];
+    for (i, lie) in lies.iter().enumerate() {
+        part(&claims, &options, 4096);
+        let (mut file, state) = Checkpoint::open(&path, &claims, &mut [0; 3]).expect("a checkpoint");
+        let mut state = state.expect("a state");
+        lie(&mut state);
+        file.write(&state).expect("written");
+        drop(file);
+        let bytes = std::fs::read(&path).expect("a file");
+        let refused = outcomes(&claims, &options);
+        let damaged = |e: &ProverError| matches!(e, ProverError::Checkpoint(CheckpointError::Damaged { .. }));
+        assert!(refused.as_ref().is_err_and(damaged), "lie {i}: {:?}", refused.map(|all| all.len()));
+        assert_eq!(std::fs::read(&path).expect("a file"), bytes, "lie {i}: a refused file is left alone");
+        std::fs::remove_file(&path).expect("removed");
+    }
 }
 
 #[cfg(unix)]

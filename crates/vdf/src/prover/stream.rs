@@ -16,6 +16,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
+use lanework_cpu::Threads;
+
 use super::buckets::Meter;
 use super::plan::{self, Parameters};
 use super::{Options, ProverError};
@@ -176,6 +178,11 @@ impl Shared {
     }
 }
 
+/// The threads that prove, of `threads` in all. One squares.
+fn provers(threads: usize) -> usize {
+    threads.clamp(2, Threads::MOST) - 1
+}
+
 /// A chain that is squared without end on threads of its own.
 pub struct Stream {
     shared: Arc<Shared>,
@@ -204,7 +211,7 @@ impl Stream {
     ) -> Result<Stream, ProverError> {
         let (mut stream, chain) = Stream::at_rest(d, x, options, scheme)?;
         stream.spawn("squaring", move |shared| square::run(shared, chain))?;
-        for _ in 1..options.threads.max(2) {
+        for _ in 0..provers(options.threads) {
             stream.spawn("proving", prove::run)?;
         }
         Ok(stream)
@@ -292,12 +299,13 @@ impl Stream {
         self.shared.news.notify_all();
     }
 
-    /// The next proof, with its squarings; `None` if there is none in time.
+    /// The next proof, with its squarings; `None` if there is none in time. A timeout beyond the clock's range, such as
+    /// [`Duration::MAX`], never ends.
     ///
     /// # Errors
     /// The error that ended the stream: a corrupted chain, or a proof that did not verify.
     pub fn receive(&self, timeout: Duration) -> Result<Option<(u64, Proof)>, ProverError> {
-        let end = Instant::now() + timeout;
+        let end = Instant::now().checked_add(timeout);
         let mut inner = self.shared.lock();
         loop {
             if let Some(answer) = inner.answers.pop_front() {
@@ -306,7 +314,7 @@ impl Stream {
             if let Some(failure) = inner.failure {
                 return Err(failure.into());
             }
-            let left = end.saturating_duration_since(Instant::now());
+            let left = end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
             if left.is_zero() || self.shared.meter.stopped() {
                 return Ok(None);
             }

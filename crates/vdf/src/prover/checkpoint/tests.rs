@@ -293,6 +293,25 @@ fn evaluation_resumes() {
     assert!(resumed.y == expected.y && (1..10_000).contains(&resumed.resumed));
 }
 
+/// A file may have any count that the task allows, up to the last number.
+#[test]
+fn evaluation_resumes_near_the_end_of_the_count() {
+    let task = task(b"the last squarings", 64, u64::MAX, &[]);
+    let part = plan::Part { start: 0, length: u64::MAX, parameters: plan::Parameters { k: 1, l: 1 } };
+    let x = crate::form::packed::pack(&task.discriminant, &task.x);
+    let mut y = task.x.clone();
+    (0..5).for_each(|_| y = y.square(&task.discriminant));
+    for slow in [0, u64::MAX - 5] {
+        let (_folder, path) = folder();
+        let (_, mut writer) = open(&path, &task, false, vec![part]).expect("opened");
+        writer.position(0, u64::MAX - 5, slow, &x, &[]).expect("queued");
+        writer.finish().expect("written");
+        drop(writer);
+        let evaluated = evaluate(&task, &options(&path), &mut |_| true).expect("a result");
+        assert!(evaluated.y == y && evaluated.resumed == u64::MAX - 5, "{slow} general squarings");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn who_stops_is_told_what_became_of_the_last_record() {

@@ -76,6 +76,25 @@ fn what_is_not_reached_is_not_answered_and_stops_at_once() {
     assert_eq!(stream.stop().waiting, 1);
 }
 
+/// A timeout that no clock reaches is a wait without end.
+#[test]
+fn any_timeout_is_possible() {
+    let (d, x) = group();
+    let stream = Stream::with_scheme(&d, &x, &options(2), SHORT).expect("a stream");
+    for timeout in [Duration::MAX, Duration::from_secs(u64::MAX / 2), Duration::from_secs(1 << 40)] {
+        stream.request(1000).expect("asked");
+        let answer = stream.receive(timeout).expect("no fault");
+        assert!(answer.is_some_and(|(iterations, _)| iterations == 1000), "{timeout:?}");
+    }
+    assert!(stream.receive(Duration::ZERO).expect("no fault").is_none());
+}
+
+#[test]
+fn the_number_of_threads_has_bounds() {
+    assert_eq!([0, 1, 2, 3, 9].map(provers), [1, 1, 1, 2, 8]);
+    assert_eq!([Threads::MOST, Threads::MOST + 1, usize::MAX].map(provers), [Threads::MOST - 1; 3]);
+}
+
 /// One proving thread starts after all requests: it takes them from the smallest on, with the segments of each.
 #[test]
 fn the_smallest_request_is_served_first() {
