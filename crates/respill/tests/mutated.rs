@@ -138,3 +138,120 @@ fn a_move_that_does_not_run_or_clears_more_is_refused() {
         assert!(accepted(&original, &mutant).is_err(), "{mutant}");
     }
 }
+
+/// The right rewrite is accepted, and the wrong one refused for this reason.
+#[track_caller]
+fn apart(original: &str, right: &str, wrong: &str, reason: &str) {
+    let original = analysed(original);
+    accepted(&original, right).unwrap_or_else(|why| panic!("{why}\n{right}"));
+    let why = accepted(&original, wrong).expect_err(wrong);
+    assert!(why.contains(&format!("refused ({reason})")), "{why}\n{wrong}");
+}
+
+/// The making of a lane's mask.
+const MASK: &str = "kxnorb %k1, %k1, %k1\n kshiftrb $7, %k1, %k1\n kshiftlb $1, %k1, %k1\n";
+/// A value in a lane: its store and its load.
+const LANE: [&str; 2] =
+    ["vpbroadcastq %rdi, %zmm16{%k1}", "valignq $1, %zmm16, %zmm16, %zmm31\n vmovq %xmm31, %rax"];
+const STACK: [&str; 2] = ["movq %rdi, -8(%rsp)", "movq -8(%rsp), %rax"];
+
+#[test]
+fn a_jump_to_a_numbered_label_skips_what_lies_before_it() {
+    let text = |store: &str, before: &str, behind: &str, add: &str| {
+        format!(
+            ".globl f\nf: {store}\n movl $1f, %eax\n jmp *%rax\n {before}\n1: {behind}\n {add}\n movq %rsi, %rax\n \
+             xorl %ecx, %ecx\n ret\n"
+        )
+    };
+    let (put, take, add) = ("movq %rdi, %xmm15", "movq %xmm15, %rcx", "addq %rcx, %rsi");
+    let original = text(STACK[0], "", "", "addq -8(%rsp), %rsi");
+    apart(&original, &text(put, "", take, add), &text(put, take, "", add), "target");
+}
+
+#[test]
+fn a_jump_to_a_place_without_a_label_skips_what_lies_before_it() {
+    // Behind a store of eight bytes, and where that has four, behind four more.
+    let text = |put: &str, before: &str, add: &str, end: &str| {
+        format!(
+            ".globl f\nf: subq $152, %rsp\n {put}\n movl $.+20, %eax\n testq %rdx, %rdx\n je .Lx\n jmp *%rax\n\
+             .Lx: {before}\n {put}\n {add}\n movq %rsi, %rax\n xorl %ecx, %ecx\n addq $152, %rsp\n {end}\n ret\n"
+        )
+    };
+    let (put, add) = ("movq %rdi, %mm0", "movq %mm0, %rcx\n addq %rcx, %rsi");
+    let original = text("movq %rdi, 136(%rsp)", "", "addq 136(%rsp), %rsi", "");
+    apart(&original, &text(put, "emms\n emms", add, "emms"), &text(put, "", add, "emms"), "target");
+}
+
+#[test]
+fn a_pointer_to_a_numbered_label_skips_what_lies_before_it() {
+    let text = |before: &str, behind: &str, [store, load]: [&str; 2]| {
+        format!(
+            ".globl f\nf: ret\n {before}\n1: {behind}\n {store}\n {load}\n ret\n.section .rodata\n.globl t\nt: .quad 1b\n"
+        )
+    };
+    apart(&text("", "", STACK), &text("", MASK, LANE), &text(MASK, "", LANE), "home-clobbered");
+}
+
+#[test]
+fn a_distance_to_a_numbered_label_skips_what_lies_before_it() {
+    // Another file calls by `t`. Its entry is also the distance of `.La` from `.Lt`, and in the wrong text, where the mask's 16 bytes
+    // lie before the label, that of `.Lb`.
+    let text = |before: &str, behind: &str, [store, load]: [&str; 2]| {
+        let filled = "nopl (%rax,%rax)\n".repeat(4);
+        format!(
+            ".globl f\nf: ret\n.La: {filled}.Lb: {before}\n1: {behind}\n {store}\n {load}\n ret\n.section .rodata\n\
+             .Lt: .long .La-.Lt\n.long .Lb-.Lt\n.quad 0\n.globl t\nt: .long 1b-t\n"
+        )
+    };
+    apart(&text("", "", STACK), &text("", MASK, LANE), &text(MASK, "", LANE), "home-clobbered");
+}
+
+#[test]
+fn code_outside_that_enters_in_the_middle_has_made_no_mask() {
+    let text = |before: &str, behind: &str, [store, load]: [&str; 2]| {
+        format!(
+            ".globl f\nf: movq %rdi, %rcx\n {before}\n.L5: {behind}\n {store}\n {load}\n ret\n.section .rodata\n.globl t\n\
+             t: .quad .L5\n"
+        )
+    };
+    apart(&text("", "", STACK), &text("", MASK, LANE), &text(MASK, "", LANE), "home-clobbered");
+}
+
+#[test]
+fn blanks_between_quotes_count() {
+    let text = |[store, load]: [&str; 2], rest: &str| {
+        format!(
+            ".globl f\nf: .cfi_startproc\n {store}\n leaq 1(%rdi), %rdi\n {load}\n ret\n{rest}\n.cfi_endproc\n"
+        )
+    };
+    let xmm = ["movq %rdi, %xmm15", "movq %xmm15, %rax"];
+    let table = |said: &str| format!(".section .gcc_except_table,\"a\"\n{said}\n.text");
+    let names = |name: &str| {
+        format!(".globl {name}\n\"g  1\": ret\n\"g 1\": ret\na\u{a0}\u{a0}b: ret\na\u{a0}b: ret")
+    };
+    for (one, other) in [
+        (names("\"g  1\""), names("\"g 1\"")),
+        (names("a\u{a0}\u{a0}b"), names("a\u{a0}b")),
+        (table(".ascii \"a  b\""), table(".ascii \"a b\"")),
+        (table(".ascii \"a\\\"  b\""), table(".ascii \"a\\\" b\"")),
+        (table(".byte '\t"), table(".byte ' ")),
+        (".cfi_personality 0x9b,\"h  1\"".to_owned(), ".cfi_personality 0x9b,\"h 1\"".to_owned()),
+        ("\"g  1\": ret".to_owned(), "\"g 1\": ret".to_owned()),
+    ] {
+        apart(&text(STACK, &one), &text(xmm, &one), &text(xmm, &other), "directive");
+    }
+    // Elsewhere they do not.
+    let [one, other] = [".p2align 4\n.byte 1, 2", ".p2align\t 4\n.byte\t1,  2"];
+    accepted(&analysed(&text(STACK, one)), &text(xmm, other)).expect("accepted");
+}
+
+#[test]
+fn a_name_is_seen_by_other_files_in_both() {
+    let text = |[store, load]: [&str; 2], add: &str| {
+        format!(
+            ".globl f\nf: {store}\n leaq 1(%rdi), %rdi\n {load}\n {add}\n.if . - f > 16\n.globl g\n.endif\n ret\ng: ret\n"
+        )
+    };
+    let xmm = ["movq %rdi, %xmm15", "movq %xmm15, %rax"];
+    apart(&text(STACK, ""), &text(xmm, ""), &text(xmm, "pxor %xmm15, %xmm15"), "directive");
+}

@@ -11,7 +11,7 @@ use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use super::reason::{Place, Reason};
 use crate::assembler::Reference;
-use crate::places::{by_name, distance, distances, into_code};
+use crate::places::{distance, distances, into_code};
 use crate::program::{Op, Program, Target};
 use crate::text::{Kind, Text};
 
@@ -157,8 +157,12 @@ struct Pieces {
     ops: Vec<Range<usize>>,
 }
 
+/// A statement with one space for each run of blanks. Between quotes every blank counts, so a statement with quotes stays as it is.
 fn words(said: &str) -> String {
-    said.split_whitespace().collect::<Vec<_>>().join(" ")
+    if said.contains(['"', '\'']) {
+        return said.to_owned();
+    }
+    said.split([' ', '\t']).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 fn pieces(program: &Program) -> Pieces {
@@ -237,11 +241,22 @@ pub fn pairs(original: &Program, other: &Program) -> Result<Pairs, Box<Reason>> 
         return Err(Box::new(Reason::Data));
     }
     // Names and pointers into code: what counts from a label may be another instruction now.
-    let there: HashMap<&str, usize> = by_name(other);
+    let names = other.names.iter().flat_map(|(&r, all)| all.iter().map(move |name| (name, r)));
+    let there: HashMap<&str, (bool, usize)> =
+        names.map(|(name, r)| (name.name.as_str(), (name.global, r))).collect();
     for (&op, names) in &original.names {
         for name in names {
-            if !there.get(name.name.as_str()).is_some_and(|&r| out.begins(op, r)) {
+            let Some(&(global, _)) = there.get(name.name.as_str()).filter(|(_, r)| out.begins(op, *r)) else {
                 return Err(Box::new(Reason::Target(Place::of(other, out.of[op]))));
+            };
+            // The text is the same, but a condition on the length of the code may decide.
+            if global != name.global {
+                let directive = if name.global { ".globl" } else { ".local" };
+                return Err(Box::new(Reason::Directive {
+                    original: Some(format!("{directive} {}", name.name)),
+                    file: other.file.clone(),
+                    line: other.line(out.of[op]),
+                }));
             }
         }
     }

@@ -19,10 +19,13 @@ use super::edits::{Edits, Key, Part};
 use super::pairs::{Pairs, is_home};
 use super::reason::{Place, Reason, SlotName};
 use crate::analysis::{Analysis, saves_all};
+use crate::assembler::Reference;
 use crate::flow::{self, Callee};
 use crate::frame::{self, Value, writes};
 use crate::homes::Home;
+use crate::places::{by_name, into_code};
 use crate::program::{Program, Target};
+use crate::text::Kind;
 use crate::well_known;
 
 /// Why a home does not hold its slot's value.
@@ -105,22 +108,7 @@ pub(super) struct Relation<'a> {
 
 /// Checks that every load from a moved slot finds its value in the home, and that additions touch nothing that is not ours.
 pub(super) fn relation(analysis: &Analysis, other: &Program, pairs: &Pairs, edits: &Edits) -> Vec<Reason> {
-    let mut landings: HashMap<usize, BTreeSet<usize>> = HashMap::new();
-    for (o, &r) in pairs.of.iter().enumerate() {
-        if let (Some(Target::Op(to)), Some(Target::Op(there))) =
-            (&analysis.program.ops[o].target, &other.ops[r].target)
-        {
-            landings.entry(*to).or_default().insert(*there);
-        }
-    }
-    let named: HashMap<&str, usize> = other
-        .names
-        .iter()
-        .flat_map(|(&op, names)| names.iter().map(move |name| (name.name.as_str(), op)))
-        .collect();
-    for (&op, names) in &analysis.program.names {
-        landings.entry(op).or_default().extend(names.iter().filter_map(|name| named.get(name.name.as_str())));
-    }
+    let landings = landings(&analysis.program, other, pairs);
     let mut out = Relation {
         analysis,
         other,
@@ -147,6 +135,46 @@ pub(super) fn relation(analysis: &Analysis, other: &Program, pairs: &Pairs, edit
     out.additions();
     out.all();
     out.reasons
+}
+
+/// Where the other version may be entered in place of each instruction of the original: by a branch, an address or a name.
+fn landings(original: &Program, other: &Program, pairs: &Pairs) -> HashMap<usize, BTreeSet<usize>> {
+    let mut out: HashMap<usize, BTreeSet<usize>> = HashMap::new();
+    let mut land = |op: usize, there: usize| out.entry(op).or_default().insert(there);
+    let at = |program: &Program, reference: &Reference| {
+        into_code(program, reference).and_then(|place| program.at.get(&place).copied())
+    };
+    let ops = pairs.of.iter().enumerate().map(|(o, &r)| (&original.ops[o], &other.ops[r]));
+    for (one, two) in ops.clone() {
+        if let (Some(Target::Op(to)), Some(Target::Op(there))) = (&one.target, &two.target) {
+            land(*to, *there);
+        }
+    }
+    let fields = ops.flat_map(|(one, two)| one.references.iter().zip(&two.references));
+    let addresses = fields.chain(original.pointers.values().zip(other.pointers.values()));
+    for (a, b) in addresses.filter(|(a, _)| a.absolute) {
+        if let (Some(to), Some(there)) = (at(original, a), at(other, b)) {
+            land(to, there);
+        }
+    }
+    // The object has no symbol for a label that is a number, and a distance to one is not an address.
+    for (to, there) in labelled(original).zip(labelled(other)) {
+        land(to, there);
+    }
+    let named = by_name(other);
+    for (&op, names) in &original.names {
+        for there in names.iter().filter_map(|name| named.get(name.name.as_str())) {
+            land(op, *there);
+        }
+    }
+    out
+}
+
+/// The instruction after each label, in the order of the text.
+fn labelled(program: &Program) -> impl Iterator<Item = usize> + '_ {
+    let all = program.text.statements().iter().enumerate();
+    let labels = all.filter(|(_, statement)| statement.kind == Kind::Label);
+    labels.map(|(i, _)| program.ops.partition_point(|op| op.statement < i))
 }
 
 impl Relation<'_> {
@@ -331,31 +359,32 @@ impl Relation<'_> {
                 if falls {
                     ways.insert(self.pairs.of[op] + 1);
                 }
-                if !falls || direct {
+                // Unwinding may have run any code, and restores only the registers that callees keep.
+                let unwinds = function.calls.contains_key(&op) && function.pads.contains(&next);
+                if !falls || direct || unwinds {
                     ways.extend(self.arrivals(next, direct.then_some(op)));
                 }
                 if ways.is_empty() && tell {
                     self.reasons.push(Reason::Target(Place::of(self.other, self.pairs.of[op])));
                 }
-                // Unwinding may have run any code, and restores only the registers that callees keep.
-                let unwinds = function.calls.contains_key(&op) && function.pads.contains(&next);
-                for from in ways {
+                // Code outside that enters here has made no mask, and skips the additions before the place where it arrives.
+                let door = analysis.units[n]
+                    .frame
+                    .before
+                    .get(&next)
+                    .is_none_or(|s| frame::is_door(function, next, s));
+                let outside = if door { self.arrivals(next, None) } else { BTreeSet::new() };
+                let ways = ways.into_iter().map(|from| (from, held.clone()));
+                for (from, mut held) in ways.chain(outside.into_iter().map(|from| (from, HashMap::new()))) {
                     let mut state = state.clone();
                     if unwinds {
                         state.slots.values_mut().for_each(|lost| *lost = lost.or(Some(Lost::Outside(op))));
                         state.masks.clear();
                         state.float = state.float.or(Some(op));
                     }
-                    // Code outside that enters here has made no mask.
-                    if analysis.units[n]
-                        .frame
-                        .before
-                        .get(&next)
-                        .is_none_or(|s| frame::is_door(function, next, s))
-                    {
+                    if door {
                         state.masks.clear();
                     }
-                    let mut held = held.clone();
                     self.run(n, from, next, &mut state, &mut held, tell);
                     reach(&mut before, &mut todo, next, state);
                 }
