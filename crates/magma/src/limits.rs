@@ -3,8 +3,18 @@
 //! A block of 64 bits is short: after q blocks under one key, a ciphertext in CTR, CBC, CFB or OFB differs from noise
 //! with an advantage of about q^2 / 2^65, and this crate processes 2^32 blocks in seconds. Every key therefore counts
 //! the bytes that the modes process under it, all clones together. It refuses a piece that exceeds its limit with
-//! [`Error::KeyExhausted`], and processes none of it. Modes that change their key themselves (CTR-ACPKM, OMAC-ACPKM, key
-//! meshing) charge the given key only for its own section.
+//! [`Error::KeyExhausted`], and processes none of it.
+//!
+//! # Section keys
+//!
+//! Some modes change their key after every section: CTR-ACPKM, OMAC-ACPKM, key meshing. The keys follow from the given
+//! one alone, so they are the same in every message. A message is charged up to the length of one section. No section
+//! key processes more of it than that. One count therefore bounds all keys of the chain, over all messages. The rest of
+//! a cloned stream may differ, so a clone is charged like another message.
+//!
+//! In CTR-ACPKM and key meshing, the chain begins with the given key, and the count is the given key's. In OMAC-ACPKM the
+//! given key makes only key material, which it is charged for. The section keys have a count of their own under the same
+//! limit. [`Keyed::used`](crate::Keyed::used) does not include it.
 //!
 //! # Forgeries
 //!
@@ -124,6 +134,8 @@ impl Refusals {
 #[derive(Debug, Default)]
 struct Account {
     used: AtomicU64,
+    /// Bytes under the first section key of OMAC-ACPKM.
+    sections: AtomicU64,
     refused: Refusals,
 }
 
@@ -167,10 +179,24 @@ impl Budget {
 
     /// Takes `bytes` from the rest, all or nothing.
     pub(crate) fn spend(&self, bytes: u64) -> Result<(), Error> {
+        self.count(&self.account.used, bytes)
+    }
+
+    /// The same for the section keys of OMAC-ACPKM.
+    pub(crate) fn spend_on_sections(&self, bytes: u64) -> Result<(), Error> {
+        self.count(&self.account.sections, bytes)
+    }
+
+    /// Takes back what [`Budget::spend_on_sections`] has counted for a piece that is refused for another reason.
+    pub(crate) fn take_back_from_sections(&self, bytes: u64) {
+        self.account.sections.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    fn count(&self, count: &AtomicU64, bytes: u64) -> Result<(), Error> {
         let limit = self.limits.bytes();
         let within = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= limit);
         // Relaxed: the count guards nothing but itself.
-        match self.account.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within) {
+        match count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within) {
             Ok(_) => Ok(()),
             Err(_) => Err(Error::KeyExhausted { limit }),
         }
@@ -196,6 +222,47 @@ impl Budget {
     pub(crate) fn open(&self, bytes: u64, authentic: bool) -> Result<(), Error> {
         self.judge(bytes, || if authentic { Ok(()) } else { Err(Error::Refused) })?;
         self.spend(bytes)
+    }
+}
+
+/// What a message under changing keys still has to be charged for: the length of one section in all.
+///
+/// No key of the chain processes more of a message than that (see the module's documentation).
+#[derive(Debug)]
+pub(crate) struct Charge {
+    section: u64,
+    left: u64,
+}
+
+impl Charge {
+    /// Of a message in sections of this many bytes; [`u64::MAX`] if its key does not change.
+    pub(crate) fn new(section: u64) -> Charge {
+        Charge { section, left: section }
+    }
+
+    /// The part of the next `bytes` that is charged.
+    pub(crate) fn due(&self, bytes: u64) -> u64 {
+        bytes.min(self.left)
+    }
+
+    /// Notes that [`Charge::due`] has been charged.
+    pub(crate) fn paid(&mut self, due: u64) {
+        self.left -= due;
+    }
+
+    /// Charges the key for its part of the next `bytes`, all or nothing.
+    pub(crate) fn spend(&mut self, budget: &Budget, bytes: u64) -> Result<(), Error> {
+        let due = self.due(bytes);
+        budget.spend(due)?;
+        self.paid(due);
+        Ok(())
+    }
+}
+
+/// The clone of a message is another message: it may continue differently under the same keys.
+impl Clone for Charge {
+    fn clone(&self) -> Charge {
+        Charge::new(self.section)
     }
 }
 

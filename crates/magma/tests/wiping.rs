@@ -8,12 +8,14 @@
 
 use std::arch::asm;
 use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
-use lanework_cpu::{Select, Settings};
+use lanework_cpu::{Select, Settings, Threads};
 use lanework_leakage::residue::{Found, Needles, Watching, probe};
 use lanework_magma::backend::BACKENDS;
 use lanework_magma::batch::{Batch, CtrJob, OmacJob, SealJob};
 use lanework_magma::container::{Decryptor, Encryptor, Header, Options, Secret};
+use lanework_magma::modes::hazmat::EcbEncryptor;
 use lanework_magma::modes::{CbcEncryptor, Ctr, CtrAcpkm, Omac, OmacAcpkm, Stream};
 use lanework_magma::tlstree::{Suite, TlsTree};
 use lanework_magma::{Engine, Gost28147, Kexp15, Magma, Mgm, Sbox, kdf};
@@ -33,7 +35,10 @@ fn key() -> [u8; 32] {
 /// The secrets by kind: the key's bytes, and its words as numbers in memory, as schedules hold them. (Under 28147-89's byte
 /// order these are the key's own bytes.)
 fn secrets() -> [(&'static str, Vec<u8>); 3] {
-    let bytes = key();
+    forms(key())
+}
+
+fn forms(bytes: [u8; 32]) -> [(&'static str, Vec<u8>); 3] {
     let swapped = |word: &[u8]| word.iter().rev().copied().collect::<Vec<u8>>();
     let rising: Vec<u8> = bytes.chunks(4).flat_map(swapped).collect();
     let falling: Vec<u8> = bytes.chunks(4).rev().flat_map(swapped).collect();
@@ -41,8 +46,11 @@ fn secrets() -> [(&'static str, Vec<u8>); 3] {
 }
 
 fn needles() -> Needles {
-    let secrets = secrets();
-    Needles::new(secrets.iter().map(|(kind, bytes)| (*kind, &bytes[..], 8)))
+    needles_of(&secrets(), 8)
+}
+
+fn needles_of(secrets: &[(&'static str, Vec<u8>)], width: usize) -> Needles {
+    Needles::new(secrets.iter().map(|(kind, bytes)| (*kind, &bytes[..], width)))
 }
 
 /// Operations, each with a key that is made for it and dropped after it. The caller owns the key's bytes.
@@ -125,33 +133,122 @@ const OPERATIONS: [Operation; 15] = [
     }),
 ];
 
-#[test]
-fn nothing_of_a_key_is_left_on_any_backend() {
+/// The backends that run here.
+fn engines() -> Vec<Engine> {
     let settings = Settings::from_env().unwrap();
-    let (needles, key) = (needles(), key());
-    let mut left = Vec::new();
+    let mut engines = Vec::new();
     for row in BACKENDS {
-        let engine = match Engine::choose(&settings.cpu(), Select::Named(row.name())) {
-            Ok(engine) => engine,
+        match Engine::choose(&settings.cpu(), Select::Named(row.name())) {
+            Ok(engine) => engines.push(engine),
             Err(reason) => {
                 println!("skipped: {reason}");
                 assert!(!settings.requires(row.name()), "LANEWORK_REQUIRE names {reason}");
-                continue;
             }
-        };
+        }
+    }
+    engines
+}
+
+#[test]
+fn nothing_of_a_key_is_left_on_any_backend() {
+    let (needles, key) = (needles(), key());
+    let mut left = Vec::new();
+    for engine in engines() {
         for (what, operation) in OPERATIONS {
             // One message in a few blocks, one in whole batches and more.
             for n in [64, 64 * 70] {
                 let mut data = vec![7; n];
                 let found = probe(&needles, || operation(&key, engine, &mut data));
                 if !found.nothing() {
-                    left.push(format!("{}, {what}, {n} bytes: {found:?}", row.name()));
+                    left.push(format!("{}, {what}, {n} bytes: {found:?}", engine.name()));
                 }
-                assert!(found.peak_stack <= 256 << 10, "{}, {what}: {found:?}", row.name());
+                assert!(found.peak_stack <= 256 << 10, "{}, {what}: {found:?}", engine.name());
             }
         }
-        println!("ran: {}: {} operations looked at", row.name(), OPERATIONS.len());
+        println!("ran: {}: {} operations looked at", engine.name(), OPERATIONS.len());
     }
+    assert!(left.is_empty(), "left behind:\n{}", left.join("\n"));
+}
+
+/// The section keys of CTR-ACPKM, one for each section of a message.
+fn section_keys(sections: usize) -> Vec<[u8; 32]> {
+    let d: [u8; 32] = std::array::from_fn(|i| 0x80 + i as u8);
+    let next = |key: &[u8; 32]| {
+        let mut next = d;
+        EcbEncryptor::with_key(Magma::new(key)).apply(&mut next).unwrap();
+        Some(next)
+    };
+    let mut keys = Vec::with_capacity(sections);
+    keys.extend(std::iter::successors(Some(key()), next).take(sections));
+    keys
+}
+
+/// Lets the threads of a pool go, whatever happens.
+struct Release<'a>(&'a AtomicBool);
+
+impl Drop for Release<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+/// Keys that a mode derives are gone too, on one thread and where later keys are made ahead for threads.
+#[test]
+fn nothing_of_a_section_key_is_left_on_any_backend() {
+    // With sections of 8 bytes, the keys for 64 KiB are made at a time, after the first section.
+    const WINDOW: usize = (64 << 10) / 8;
+    let keys = section_keys(1 + 3 * WINDOW);
+    let ends = [1, 1 + WINDOW, 1 + 2 * WINDOW, 1 + 3 * WINDOW];
+    let searched = ends.iter().flat_map(|end| end - 1..(end + 2).min(keys.len()));
+    let ctr: Vec<_> = searched.flat_map(|i| forms(keys[i])).collect();
+    let mut material = [0; 8 * 40];
+    CtrAcpkm::with_section(&Magma::new(&key()), &[0xff; 4], 80).unwrap().apply(&mut material).unwrap();
+    let omac: Vec<_> = material.chunks(40).flat_map(|k| forms(k[..32].try_into().unwrap())).collect();
+    // Lists of needles leave the first eight bytes of each in freed memory as they grow.
+    let (ctr, omac) = (needles_of(&ctr, 16), needles_of(&omac, 16));
+    let pool = Threads::pool(2).unwrap();
+    let (taken, done) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let mut left = Vec::new();
+    std::thread::scope(|scope| {
+        // Only the caller's stack is searched. A caller that finds a pool's threads taken does all tasks itself.
+        scope.spawn(|| {
+            let hold = |_, (): &mut ()| {
+                taken.fetch_add(1, SeqCst);
+                while !done.load(SeqCst) {
+                    std::thread::yield_now();
+                }
+            };
+            Threads::Pool(&pool).for_each(&mut [(), ()], hold).unwrap();
+        });
+        let _release = Release(&done);
+        while taken.load(SeqCst) < 2 {
+            std::thread::yield_now();
+        }
+        for engine in engines() {
+            let key = Box::new(key());
+            let mut data = vec![7; 8 * keys.len()];
+            let mut look = |what: &str, needles: &Needles, operation: &mut (dyn FnMut(&mut [u8]) + Send)| {
+                let found = probe(needles, || operation(&mut data));
+                if !found.nothing() {
+                    left.push(format!("{}, {what}: {found:?}", engine.name()));
+                }
+            };
+            let begin = || CtrAcpkm::with_section(&Magma::with(&key, engine), &[1; 4], 8).unwrap();
+            look("CTR-ACPKM", &ctr, &mut |data| begin().apply(data).unwrap());
+            look("CTR-ACPKM in pieces", &ctr, &mut |data| {
+                let mut state = begin();
+                data.chunks_mut(1001).for_each(|data| state.apply(data).unwrap());
+            });
+            look("CTR-ACPKM for threads", &ctr, &mut |data| {
+                begin().apply_with(Threads::Pool(&pool), data).unwrap();
+            });
+            look("OMAC-ACPKM", &omac, &mut |data| {
+                let mut mac = OmacAcpkm::with_key(&Magma::with(&key, engine), 64, 80, 8).unwrap();
+                mac.update(&data[..512]).unwrap();
+                black_box(mac.finish());
+            });
+        }
+    });
     assert!(left.is_empty(), "left behind:\n{}", left.join("\n"));
 }
 

@@ -2,11 +2,12 @@
 #![forbid(unsafe_code)]
 
 use alloc::boxed::Box;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use inout::InOutBuf;
 use lanework_cpu::Threads;
-use lanework_cpu::memory::wipe;
+use lanework_cpu::memory::{wipe, wipe_stack_and_registers};
 
 use super::ctr::{counter, iv4};
 use super::parallel::piece;
@@ -14,9 +15,9 @@ use super::{BLOCK, Stream, xor};
 use crate::backend::Engine;
 use crate::error::Error;
 use crate::key::{Core, Magma, Sealed};
-use crate::limits::{Budget, Limits};
+use crate::limits::{Budget, Charge, Limits};
 use crate::sbox::Sbox;
-use crate::schedule::{ByteOrder, Schedule, wipe_words};
+use crate::schedule::{ByteOrder, Schedule};
 
 /// D1 to D4 of RFC 8645, 6.2.1.
 const D: [u8; 32] = {
@@ -35,6 +36,14 @@ const LONGEST: u64 = (1 << 31) * BLOCK as u64;
 /// Sections whose keys are made ahead for threads: enough that the work of one window, at 1 KiB each, outweighs the cost
 /// of distributing it.
 const WINDOW: usize = 4096;
+
+/// Wipes what kernels have left of new keys on the stack below the caller: a new key is their output. Called once for a
+/// piece of a message, and before the stack is used for values that move to the heap.
+pub(super) fn wipe_derived() {
+    /// The portable kernels need almost all of it, AVX2 less than 4 KiB. `tests/wiping.rs` looks for the remains.
+    const STACK: usize = 12 << 10;
+    wipe_stack_and_registers::<STACK>();
+}
 
 /// The key of one section, only for encryption, which is enough. On the heap, because a value that moves leaves a copy of
 /// itself on the stack.
@@ -56,9 +65,9 @@ impl SectionKey {
         SectionKey { schedule, engine }
     }
 
-    pub(super) fn new(words: &[u32; 8], engine: Engine) -> SectionKey {
+    fn new(bytes: &[u8; 32], engine: Engine) -> SectionKey {
         let mut key = SectionKey::copied(&[0; 32], engine);
-        key.change(words);
+        key.change(bytes);
         key
     }
 
@@ -66,30 +75,45 @@ impl SectionKey {
         SectionKey::copied(&core.encrypt.rounds, core.engine)
     }
 
-    pub(super) fn words(&self) -> [u32; 8] {
-        core::array::from_fn(|i| self.schedule.rounds[i])
+    /// Writes the key's bytes in place, for the same reason.
+    fn write(&self, bytes: &mut [u8; 32]) {
+        for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(&self.schedule.rounds) {
+            *bytes = word.to_be_bytes();
+        }
     }
 
     /// Takes another key, in the memory of this one.
-    pub(super) fn change(&mut self, words: &[u32; 8]) {
-        self.schedule.rounds = Schedule::encrypt_rounds(words);
+    pub(super) fn change(&mut self, bytes: &[u8; 32]) {
+        let rounds = &mut self.schedule.rounds;
+        for (i, bytes) in bytes.as_chunks().0.iter().enumerate() {
+            let word = u32::from_be_bytes(*bytes);
+            for r in [i, 8 + i, 16 + i, 31 - i] {
+                rounds[r] = word;
+            }
+        }
     }
 
-    /// ACPKM: the words of the section key that follows.
-    pub(super) fn next(&self) -> [u32; 8] {
-        let mut key = D;
-        self.engine.blocks(&self.schedule, key.as_mut_slice().into());
-        let words = ByteOrder::Big.words(&key);
-        wipe(&mut key);
-        words
+    /// ACPKM: writes the section key that follows in place.
+    fn next(&self, bytes: &mut [u8; 32]) {
+        *bytes = D;
+        self.engine.blocks(&self.schedule, bytes.as_mut_slice().into());
+    }
+
+    /// Becomes the section key that follows.
+    fn step(&mut self) {
+        let mut bytes = [0; 32];
+        self.next(&mut bytes);
+        self.change(&bytes);
+        wipe(&mut bytes);
     }
 }
 
 /// Magma in CTR-ACPKM: encryption and decryption are one. The IV (ICN) is the counter's upper half; after every section
 /// of N bytes the key becomes ACPKM of itself. Never repeat an IV under one key.
 ///
-/// The given key is charged only for the first section. [`Stream::process`] returns [`Error::TooLong`] beyond 2^31 blocks
-/// and [`Error::KeyExhausted`] beyond the key's limits.
+/// A message is charged to the given key up to the length of one section, which bounds all its section keys
+/// ([`crate::limits`]). [`Stream::process`] returns [`Error::TooLong`] beyond 2^31 blocks and [`Error::KeyExhausted`]
+/// beyond the key's limits.
 #[derive(Clone)]
 pub struct CtrAcpkm {
     budget: Budget,
@@ -103,6 +127,7 @@ pub struct CtrAcpkm {
     position: u64,
     /// Keystream of the block that `position` lies within, if that is known.
     gamma: Option<[u8; BLOCK]>,
+    charge: Charge,
 }
 
 impl CtrAcpkm {
@@ -123,7 +148,8 @@ impl CtrAcpkm {
         let (core, iv) = (key.core(), iv4(iv)?);
         let (budget, key, section) =
             (core.budget.clone(), SectionKey::first(core), checked_section(section)?);
-        Ok(CtrAcpkm { budget, key, current: 0, section, iv, position: 0, gamma: None })
+        let charge = Charge::new(section);
+        Ok(CtrAcpkm { budget, key, current: 0, section, iv, position: 0, gamma: None, charge })
     }
 
     /// Bytes from the beginning of the message to where the next piece begins.
@@ -156,7 +182,7 @@ impl CtrAcpkm {
             _ => None,
         };
         let threads = own.as_ref().map_or(threads, Threads::Pool);
-        self.admit(data.len())?;
+        self.admit(data.len() as u64)?;
         let (head, bulk) = data.split_at_mut(left);
         self.run(head.into());
         self.bulk(threads, bulk, section, piece)
@@ -175,7 +201,8 @@ impl CtrAcpkm {
         let window = WINDOW.next_multiple_of(per_piece).saturating_mul(section);
         let (iv, engine) = (self.iv, self.key.engine);
         self.reach(self.position / self.section);
-        let mut keys = Keys::new(self.key.words(), sections(data.len().min(window)), engine);
+        let mut keys = Keys::new(self.key.clone(), sections(data.len().min(window)));
+        wipe_derived();
         let mut windows = data.chunks_mut(window).peekable();
         while let Some(data) = windows.next() {
             let (start, len) = (self.position / BLOCK as u64, data.len());
@@ -193,34 +220,40 @@ impl CtrAcpkm {
                 keys = made;
             }
         }
-        self.key.change(&keys.last());
+        self.key.change(keys.last());
         self.current = (self.position - 1) / self.section;
         Ok(())
     }
 
-    /// The part of the next `bytes` that is charged to the first section's key.
-    fn charge(&self, bytes: u64) -> Result<u64, Error> {
-        let end = self.position.checked_add(bytes).filter(|&end| end <= LONGEST);
-        let end = end.ok_or(Error::TooLong { limit: LONGEST })?;
-        Ok(end.min(self.section) - self.position.min(self.section))
+    /// Whether the message has room for this many bytes.
+    fn fits(&self, bytes: u64) -> Result<(), Error> {
+        match self.position.checked_add(bytes) {
+            Some(end) if end <= LONGEST => Ok(()),
+            _ => Err(Error::TooLong { limit: LONGEST }),
+        }
     }
 
-    /// Whether this many bytes may follow; charges the first section's key.
-    fn admit(&self, bytes: usize) -> Result<(), Error> {
-        self.budget.spend(self.charge(bytes as u64)?)
+    /// Whether this many bytes may follow; charges the given key for them.
+    pub(super) fn admit(&mut self, bytes: u64) -> Result<(), Error> {
+        self.fits(bytes)?;
+        self.charge.spend(&self.budget, bytes)
     }
 
     /// Takes the key of a section at or after the current one.
     fn reach(&mut self, section: u64) {
+        let before = self.current;
         while self.current < section {
-            let mut words = self.key.next();
-            self.key.change(&words);
-            wipe_words(&mut words);
+            self.key.step();
             self.current += 1;
+        }
+        if self.current != before {
+            wipe_derived();
         }
     }
 
-    fn run(&mut self, mut data: InOutBuf<'_, '_, u8>) {
+    /// The next piece, which [`CtrAcpkm::admit`] has admitted.
+    pub(super) fn run(&mut self, mut data: InOutBuf<'_, '_, u8>) {
+        let mut changed = false;
         while !data.is_empty() {
             self.reach(self.position / self.section);
             let at = (self.position % BLOCK as u64) as usize;
@@ -247,17 +280,24 @@ impl CtrAcpkm {
                 let (now, rest) = data.split_at(n);
                 // If another section follows, its key is made first: the long chain of its four blocks then overlaps
                 // the beginning of this section.
-                let next = (!rest.is_empty()).then(|| self.key.next());
+                let mut next = [0; 32];
+                if !rest.is_empty() {
+                    self.key.next(&mut next);
+                }
                 let counter = counter(self.iv, self.position / BLOCK as u64);
                 self.key.engine.counter(&self.key.schedule, counter, now);
-                if let Some(mut words) = next {
-                    self.key.change(&words);
-                    wipe_words(&mut words);
+                if !rest.is_empty() {
+                    self.key.change(&next);
+                    wipe(&mut next);
                     self.current += 1;
+                    changed = true;
                 }
                 self.position += n as u64;
                 data = rest;
             }
+        }
+        if changed {
+            wipe_derived();
         }
     }
 
@@ -277,13 +317,14 @@ impl CtrAcpkm {
 
 impl Stream for CtrAcpkm {
     fn process(&mut self, data: InOutBuf<'_, '_, u8>) -> Result<(), Error> {
-        self.admit(data.len())?;
+        self.admit(data.len() as u64)?;
         self.run(data);
         Ok(())
     }
 
     fn would_take(&self, bytes: u64) -> Result<(), Error> {
-        self.budget.allows(self.charge(bytes)?)
+        self.fits(bytes)?;
+        self.budget.allows(self.charge.due(bytes))
     }
 }
 
@@ -302,53 +343,53 @@ pub(super) fn checked_section(section: usize) -> Result<u64, Error> {
 }
 
 /// The keys of consecutive sections.
-struct Keys(Vec<[u32; 8]>);
+struct Keys(Vec<[u8; 32]>);
 
 impl Keys {
-    /// `count` keys from `first` on.
-    fn new(first: [u32; 8], count: usize, engine: Engine) -> Keys {
-        let mut keys = Vec::with_capacity(count);
-        let mut key = SectionKey::new(&first, engine);
-        keys.push(first);
-        for _ in 1..count {
-            let words = key.next();
-            key.change(&words);
-            keys.push(words);
+    /// `count` keys from `key` on, at least one. Each is written in its place.
+    fn new(mut key: SectionKey, count: usize) -> Keys {
+        let mut keys = Keys(vec![[0; 32]; count]);
+        let (first, others) = keys.0.split_first_mut().expect("a section has a key");
+        key.write(first);
+        for bytes in others {
+            key.next(bytes);
+            key.change(bytes);
         }
-        Keys(keys)
+        keys
     }
 
-    fn last(&self) -> [u32; 8] {
-        self.0.last().copied().unwrap_or_default()
+    fn last(&self) -> &[u8; 32] {
+        self.0.last().expect("a section has a key")
     }
 }
 
 impl Drop for Keys {
     fn drop(&mut self) {
-        self.0.iter_mut().for_each(|words| wipe_words(words));
+        wipe(self.0.as_flattened_mut());
     }
 }
 
 /// A thread's task in a long message.
 enum Task<'a> {
     /// The `count` keys that follow `from`.
-    Derive { from: [u32; 8], count: usize, keys: Option<Keys> },
+    Derive { from: &'a [u8; 32], count: usize, keys: Option<Keys> },
     /// Sections under their own keys, from block number `block` on.
-    Encrypt { data: &'a mut [u8], keys: &'a [[u32; 8]], block: u64 },
+    Encrypt { data: &'a mut [u8], keys: &'a [[u8; 32]], block: u64 },
 }
 
 impl Task<'_> {
     fn run(&mut self, engine: Engine, iv: u32, section: usize) {
         match self {
             Task::Derive { from, count, keys } => {
-                let first = SectionKey::new(from, engine).next();
-                wipe_words(from);
-                *keys = Some(Keys::new(first, *count, engine));
+                let mut key = SectionKey::new(from, engine);
+                key.step();
+                *keys = Some(Keys::new(key, *count));
+                wipe_derived();
             }
             Task::Encrypt { data, keys, block } => {
                 let mut key = SectionKey::new(&keys[0], engine);
-                for (i, (data, words)) in data.chunks_mut(section).zip(keys.iter()).enumerate() {
-                    key.change(words);
+                for (i, (data, bytes)) in data.chunks_mut(section).zip(keys.iter()).enumerate() {
+                    key.change(bytes);
                     let counter = counter(iv, *block + (i * section / BLOCK) as u64);
                     engine.counter(&key.schedule, counter, data.into());
                 }

@@ -117,6 +117,14 @@ impl<K: MagmaKey> Ctr<K> {
         self.key.core().budget.spend(bytes as u64)
     }
 
+    /// The next keystream, in place of `out`.
+    pub(crate) fn write(&mut self, out: &mut [u8]) -> Result<(), Error> {
+        self.admit(out.len())?;
+        out.fill(0);
+        self.run(out.into());
+        Ok(())
+    }
+
     /// The next piece, without checks of the counter and the key's limits; the key counts it if they allow it.
     pub(crate) fn go_on(&mut self, data: InOutBuf<'_, '_, u8>) {
         // An exhausted key stays exhausted; the caller got the error, or chose an unchecked method.

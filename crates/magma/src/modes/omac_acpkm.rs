@@ -4,13 +4,12 @@
 use lanework_cpu::memory::wipe;
 use zeroize::Zeroize;
 
-use super::acpkm::{CtrAcpkm, SectionKey, checked_section};
+use super::BLOCK;
+use super::acpkm::{CtrAcpkm, SectionKey, checked_section, wipe_derived};
 use super::omac::{Chain, Tag, tag_length};
-use super::{BLOCK, Stream};
 use crate::error::Error;
 use crate::key::{Magma, Sealed};
-use crate::limits::Limits;
-use crate::schedule::{ByteOrder, wipe_words};
+use crate::limits::{Charge, Limits};
 
 /// d = k + n: a section's key and the block that its last block is masked with.
 const MATERIAL: usize = 32 + BLOCK;
@@ -18,7 +17,8 @@ const MATERIAL: usize = 32 + BLOCK;
 /// OMAC-ACPKM of one message, with a tag of 4 to 8 bytes. Serial.
 ///
 /// The key material of all sections comes from the keystream of CTR-ACPKM under the given key, in sections of T* bytes;
-/// the given key is charged for that. [`OmacAcpkm::update`] returns [`Error::TooLong`] beyond the keystream's 2^31
+/// the given key is charged for that. The section keys are the same in every message, and have a count of their own under
+/// the same limits ([`crate::limits`]). [`OmacAcpkm::update`] returns [`Error::TooLong`] beyond the keystream's 2^31
 /// blocks: (2^31 * 8 / 40) sections.
 #[derive(Clone)]
 pub struct OmacAcpkm {
@@ -32,6 +32,7 @@ pub struct OmacAcpkm {
     section: u64,
     bytes: u64,
     longest: u64,
+    charge: Charge,
     chain: Chain,
     tag: usize,
 }
@@ -51,7 +52,9 @@ impl OmacAcpkm {
         let tag = tag_length(tag)?;
         let mut master = CtrAcpkm::with_section(key, &[0xff; 4], frequency)?;
         let mut section_key = SectionKey::first(key.core());
-        let mask = next(&mut master, &mut section_key)?;
+        master.admit(MATERIAL as u64)?;
+        let mask = next(&mut master, &mut section_key);
+        wipe_derived();
         let longest = ((1 << 31) * BLOCK as u64 / MATERIAL as u64).saturating_mul(section * BLOCK as u64);
         Ok(OmacAcpkm {
             master,
@@ -61,6 +64,7 @@ impl OmacAcpkm {
             section,
             bytes: 0,
             longest,
+            charge: Charge::new(section * BLOCK as u64),
             chain: Chain::new(),
             tag,
         })
@@ -69,12 +73,13 @@ impl OmacAcpkm {
     /// The next piece of the message.
     ///
     /// # Errors
-    /// [`Error::TooLong`], and the piece is not part of the message then. [`Error::KeyExhausted`] where the given key's
-    /// limits do not allow a key for another section; the message cannot be continued then.
+    /// [`Error::TooLong`]; [`Error::KeyExhausted`] where the limits of the given key or of its section keys do not allow
+    /// the piece. The piece is not part of the message then.
     pub fn update(&mut self, data: &[u8]) -> Result<(), Error> {
-        let bytes = self.bytes.checked_add(data.len() as u64).filter(|&bytes| bytes <= self.longest);
-        self.bytes = bytes.ok_or(Error::TooLong { limit: self.longest })?;
-        let mut result = Ok(());
+        let end = self.bytes.checked_add(data.len() as u64).filter(|&end| end <= self.longest);
+        let end = end.ok_or(Error::TooLong { limit: self.longest })?;
+        self.admit(end)?;
+        let mut changed = false;
         let OmacAcpkm { master, key, mask, left, section, .. } = self;
         self.chain.update(data, |block| {
             // A block is encrypted only when another one follows, so the section's key changes only here: a message that
@@ -83,16 +88,30 @@ impl OmacAcpkm {
             *left -= 1;
             if *left == 0 {
                 *left = *section;
-                match next(master, key) {
-                    Ok(new) => *mask = new,
-                    Err(why) => result = Err(why),
-                }
+                *mask = next(master, key);
+                changed = true;
             }
         });
-        if result.is_err() {
-            self.bytes = u64::MAX;
+        if changed {
+            wipe_derived();
         }
-        result
+        self.bytes = end;
+        Ok(())
+    }
+
+    /// Whether the message may have `end` bytes. Charges the section keys for what is new, and the given key for the key
+    /// material that it needs. Nothing has changed after an error.
+    fn admit(&mut self, end: u64) -> Result<(), Error> {
+        let changes = |bytes: u64| bytes.saturating_sub(1) / (self.section * BLOCK as u64);
+        let material = (changes(end) - changes(self.bytes)) * MATERIAL as u64;
+        let due = self.charge.due(end - self.bytes);
+        self.master.budget().spend_on_sections(due)?;
+        if let Err(why) = self.master.admit(material) {
+            self.master.budget().take_back_from_sections(due);
+            return Err(why);
+        }
+        self.charge.paid(due);
+        Ok(())
     }
 
     /// The tag. An empty message has one too: that of an empty last block in the first section.
@@ -126,17 +145,12 @@ impl Drop for OmacAcpkm {
     }
 }
 
-/// The next section's key, and its mask.
-fn next(master: &mut CtrAcpkm, key: &mut SectionKey) -> Result<u64, Error> {
+/// Takes the next section's key, and returns its mask. The master key has been charged.
+fn next(master: &mut CtrAcpkm, key: &mut SectionKey) -> u64 {
     let mut material = [0; MATERIAL];
-    master.apply(&mut material)?;
-    let mut bytes = [0; 32];
-    bytes.copy_from_slice(&material[..32]);
-    let mut words = ByteOrder::Big.words(&bytes);
-    key.change(&words);
+    master.run(material.as_mut_slice().into());
+    key.change(material.first_chunk().expect("longer than a key"));
     let mask = u64::from_be_bytes(core::array::from_fn(|i| material[32 + i]));
-    wipe_words(&mut words);
-    wipe(&mut bytes);
     wipe(&mut material);
-    Ok(mask)
+    mask
 }

@@ -38,6 +38,15 @@ impl<K: MagmaKey> StreamCipher for Ctr<K> {
         self.would_take(bytes as u64).map_err(|_| StreamCipherError)
     }
 
+    // The defaults of the two checked methods ask first and charge later. Two clones of a key could both pass in between.
+    fn try_apply_keystream_inout(&mut self, data: InOutBuf<'_, '_, u8>) -> Result<(), StreamCipherError> {
+        self.process(data).map_err(|_| StreamCipherError)
+    }
+
+    fn try_write_keystream(&mut self, out: &mut [u8]) -> Result<(), StreamCipherError> {
+        self.write(out).map_err(|_| StreamCipherError)
+    }
+
     fn unchecked_apply_keystream_inout(&mut self, data: InOutBuf<'_, '_, u8>) {
         self.go_on(data);
     }
@@ -63,3 +72,59 @@ impl<K: MagmaKey> StreamCipherSeek for Ctr<K> {
 }
 
 impl<K: MagmaKey + ZeroizeOnDrop> ZeroizeOnDrop for Ctr<K> {}
+
+#[cfg(test)]
+mod tests {
+    use core::cell::Cell;
+
+    use super::*;
+    use crate::key::{Core, Keyed, Sealed};
+    use crate::limits::Limits;
+
+    /// A key with a clone on another thread, which asks for all bytes while this key is in use for the `turn`-th time.
+    struct Contended<'a> {
+        key: Magma,
+        turn: u32,
+        looks: Cell<u32>,
+        /// Whether the clone got its bytes.
+        taken: &'a Cell<bool>,
+    }
+
+    impl Sealed for Contended<'_> {
+        fn core(&self) -> &Core {
+            if self.looks.replace(self.looks.get() + 1) == self.turn {
+                let bytes = self.key.limits().bytes();
+                self.taken.set(self.key.core().budget.spend(bytes).is_ok());
+            }
+            self.key.core()
+        }
+    }
+    impl Keyed for Contended<'_> {}
+    impl MagmaKey for Contended<'_> {}
+
+    #[test]
+    fn two_threads_never_get_the_same_bytes() {
+        type Method = fn(&mut Ctr<Contended<'_>>, &mut [u8; 24]) -> Result<(), StreamCipherError>;
+        let methods: [Method; 4] = [
+            |ctr, data| ctr.try_apply_keystream(data),
+            |ctr, data| ctr.try_apply_keystream_inout(data.as_mut_slice().into()),
+            |ctr, data| ctr.try_apply_keystream_b2b(&data.clone(), data),
+            |ctr, data| ctr.try_write_keystream(data),
+        ];
+        for method in methods {
+            let mut winners = [0; 2];
+            for turn in 0..8 {
+                let key = Magma::new(&[7; 32]).with_limits(Limits::Custom { bytes: 24, section: 8 });
+                let taken = Cell::new(false);
+                let key = Contended { key, turn, looks: Cell::new(0), taken: &taken };
+                let mut ctr = Ctr::with_key(key, &[0; 4]).expect("an IV");
+                let mut data = [0x5a; 24];
+                let done = method(&mut ctr, &mut data).is_ok();
+                assert!(!(done && taken.get()), "both got the key's last bytes, turn {turn}");
+                assert_eq!(done, data != [0x5a; 24], "output only if it was allowed");
+                winners[usize::from(done)] += 1;
+            }
+            assert!(winners[0] > 0 && winners[1] > 0, "{winners:?}");
+        }
+    }
+}

@@ -8,6 +8,7 @@ use lanework_cpu::memory::wipe;
 use super::Meshing;
 use crate::error::Error;
 use crate::key::{Core, Gost28147};
+use crate::limits::Charge;
 
 /// The constant C, which the old key decrypts into the new one.
 const C: [u8; 32] = [
@@ -24,38 +25,28 @@ pub(super) struct Meshed {
     /// The current key, on the account of the given one. Copying a key takes as long as two blocks.
     pub(super) core: Arc<Core>,
     meshing: Meshing,
-    /// Bytes that the given key has been charged for.
-    charged: usize,
+    charge: Charge,
     /// Bytes under the current key.
     used: usize,
 }
 
 impl Meshed {
     pub(super) fn new(key: &Gost28147, meshing: Meshing) -> Meshed {
-        Meshed { core: key.share(), meshing, charged: 0, used: 0 }
-    }
-
-    /// The part of the next `bytes` that goes under the given key.
-    fn under_it(&self, bytes: u64) -> u64 {
-        match self.meshing {
-            Meshing::None => bytes,
-            Meshing::CryptoPro => bytes.min((SECTION - self.charged) as u64),
-        }
+        let section = match meshing {
+            Meshing::None => u64::MAX,
+            Meshing::CryptoPro => SECTION as u64,
+        };
+        Meshed { core: key.share(), meshing, charge: Charge::new(section), used: 0 }
     }
 
     /// Charges the given key for its part of the next `bytes`.
     pub(super) fn admit(&mut self, bytes: usize) -> Result<(), Error> {
-        let under_it = self.under_it(bytes as u64);
-        self.core.budget.spend(under_it)?;
-        if self.meshing == Meshing::CryptoPro {
-            self.charged += under_it as usize;
-        }
-        Ok(())
+        self.charge.spend(&self.core.budget, bytes as u64)
     }
 
     /// Whether this many bytes may follow, without charging the key.
     pub(super) fn would_take(&self, bytes: u64) -> Result<(), Error> {
-        self.core.budget.allows(self.under_it(bytes))
+        self.core.budget.allows(self.charge.due(bytes))
     }
 
     /// Whether the key changes before the next byte.

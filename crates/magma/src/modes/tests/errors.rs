@@ -341,14 +341,80 @@ fn keys_are_used_up() {
     assert_eq!(Imit::with_key(&gost, Meshing::CryptoPro).update(&[0]), Err(want));
 }
 
-/// OMAC-ACPKM takes key material as sections begin; a key exhausted in the middle ends the message.
+/// OMAC-ACPKM charges the given key for key material before it takes a piece. A refused piece changes nothing.
 #[test]
 fn a_master_key_runs_out() {
+    let want = Err(Error::KeyExhausted { limit: 80 });
     let key = self::key().with_limits(Limits::Custom { bytes: 80, section: 8 });
     let mut mac = OmacAcpkm::with_key(&key, 8, 400, 8).unwrap();
-    mac.update(&[0; 16]).unwrap();
-    assert_eq!(mac.update(&[0; 8]), Err(Error::KeyExhausted { limit: 80 }));
-    assert!(matches!(mac.update(&[0]), Err(Error::TooLong { .. })));
+    assert_eq!(key.used(), 40);
+    let message = [0x5a; 24];
+    // Refused again and again: nothing is counted for the section keys either.
+    for _ in 0..20 {
+        assert_eq!(mac.update(&message), want);
+        assert_eq!(key.used(), 40);
+    }
+    mac.update(&message[..9]).unwrap();
+    assert_eq!(mac.update(&message[9..]), want);
+    mac.update(&message[9..16]).unwrap();
+    assert_eq!(mac.update(&message[16..]), want);
+    assert_eq!(key.used(), 80);
+    let tag = plain::omac_acpkm(&[7; 32], 8, 400, &message[..16]);
+    assert_eq!(mac.finish().as_ref(), tag);
+}
+
+/// The section keys of OMAC-ACPKM are the same in every message. All messages and clones of a key use them up together.
+#[test]
+fn section_keys_are_used_up() {
+    let want = Err(Error::KeyExhausted { limit: 2048 });
+    let key = self::key().with_limits(Limits::Custom { bytes: 2048, section: 1024 });
+    let begin = |key: &Magma| OmacAcpkm::with_key(key, 1024, 400, 8).unwrap();
+    // One section counts, whatever the length of the message and the cuts.
+    let mut long = begin(&key);
+    for n in [1000, 48, 2000] {
+        long.update(&vec![0; n]).unwrap();
+    }
+    assert_eq!(key.used(), 3 * 40, "key material");
+    let mut first = begin(&key.clone());
+    first.update(&[0; 1000]).unwrap();
+    let mut second = begin(&key);
+    assert_eq!(second.update(&[0; 25]), want);
+    second.update(&[0; 24]).unwrap();
+    assert_eq!(first.update(&[0]), want);
+    assert_eq!(begin(&key).update(&[0]), want);
+    // The refused pieces are not part of their messages, and the long message is paid for.
+    assert_eq!(first.finish().as_ref(), plain::omac_acpkm(&[7; 32], 1024, 400, &[0; 1000]));
+    assert_eq!(second.finish().as_ref(), plain::omac_acpkm(&[7; 32], 1024, 400, &[0; 24]));
+    long.update(&[0; 5000]).unwrap();
+    assert_eq!(long.finish().as_ref(), plain::omac_acpkm(&[7; 32], 1024, 400, &[0; 8048]));
+    // The count of the key itself is another one.
+    assert_eq!(key.used(), 3 * 40 + 3 * 40 + 5 * 40);
+}
+
+/// A clone of a message in a later section may continue differently under the keys of the original.
+#[test]
+fn clones_of_messages_count() {
+    let limits = Limits::Custom { bytes: 2048, section: 1024 };
+    let want = Err(Error::KeyExhausted { limit: 2048 });
+    macro_rules! counts {
+        ($state:expr, $next:expr) => {{
+            let (mut state, next) = ($state, $next);
+            next(&mut state, &mut [0; 1500]).unwrap();
+            let (mut one, mut other) = (state.clone(), state.clone());
+            next(&mut one, &mut [0; 1024]).unwrap();
+            assert_eq!(next(&mut other, &mut [0]), want);
+            assert_eq!(next(&mut one.clone(), &mut [0]), want);
+            // Both are paid for up to their end.
+            next(&mut state, &mut [0; 5000]).unwrap();
+            next(&mut one, &mut [0; 5000]).unwrap();
+        }};
+    }
+    let (key, gost) = (self::key().with_limits(limits), gost().with_limits(limits));
+    let meshing = Meshing::CryptoPro;
+    counts!(CtrAcpkm::with_key(&key, &[0; 4]).unwrap(), |s: &mut CtrAcpkm, d: &mut [u8]| s.apply(d));
+    let key = self::key().with_limits(limits);
+    counts!(OmacAcpkm::with_key(&key, 1024, 400, 8).unwrap(), |s: &mut OmacAcpkm, d: &mut [u8]| s.update(d));
+    counts!(Imit::with_key(&gost, meshing), |s: &mut Imit, d: &mut [u8]| s.update(d));
 }
 
 #[test]
