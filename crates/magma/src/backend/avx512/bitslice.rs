@@ -296,6 +296,8 @@ fn count(start: u32, counts: bool, bits: &mut [Z]) {
 /// # Safety
 /// AVX-512 F, BW, GFNI; as `Kernels::blocks`, and the schedule's set is Z.
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
+// Inlined, its 21 KiB of stack would push those of a few blocks down, out of reach of whoever wipes what these leave.
+#[inline(never)]
 pub(super) unsafe fn blocks(s: &Schedule, input: *const u8, output: *mut u8, n: usize) -> usize {
     let mut work = Work::new(s);
     let mut done = 0;
@@ -324,6 +326,8 @@ pub(super) unsafe fn blocks(s: &Schedule, input: *const u8, output: *mut u8, n: 
 /// AVX-512 F, BW, GFNI; as `Kernels::counter`, `n` in blocks, and the schedule's set is Z; `input` is not read unless
 /// `XOR`.
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
+// As for `blocks`.
+#[inline(never)]
 pub(super) unsafe fn stream<const XOR: bool>(
     s: &Schedule,
     counter: Counter,
