@@ -29,7 +29,6 @@ mod measure;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod rewrite;
 pub(crate) mod run_args;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod selection;
 mod stored;
 pub(crate) mod timing_args;

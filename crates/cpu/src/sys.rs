@@ -106,13 +106,14 @@ pub fn wipe_vector_registers() {
             )
         };
     }
-    if has!("avx512vl") {
+    let (avx512vl, avx512f, avx) = (has!("avx512vl"), has!("avx512f"), has!("avx"));
+    if avx512vl {
         // SAFETY: AVX-512VL is present, and with it AVX-512F; all registers written are declared.
         unsafe { zero_all!("xmm": 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31) }
-    } else if has!("avx512f") {
+    } else if avx512f {
         // SAFETY: AVX-512F is present; all registers written are declared.
         unsafe { zero_all!("zmm": 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31) }
-    } else if has!("avx") {
+    } else if avx {
         // SAFETY: AVX is present; all registers written are declared.
         unsafe {
             asm!(
