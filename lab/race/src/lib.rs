@@ -23,4 +23,5 @@ pub mod study;
 pub mod subject;
 mod sys;
 pub mod table;
+pub mod text;
 pub mod verdict;

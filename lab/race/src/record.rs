@@ -21,6 +21,7 @@ use crate::gate::GateRow;
 use crate::machine::{Calibration, Fact, Machine};
 use crate::overrun::Overruns;
 use crate::pairing::{NotHere, Plan};
+use crate::text::{shown, whole};
 use crate::verdict::{Lane, Rules, Verdict};
 
 /// The schema of a record in memory and in a pipe: samples are arrays of numbers.
@@ -37,16 +38,6 @@ const ENDINGS: [&str; 2] = [".json", ".json.gz"];
 
 fn utf8(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
-}
-
-/// A text of a foreign record or a file's name in a message: on one line, without anything that a terminal would obey.
-pub(crate) fn shown(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars() {
-        // Quotes and backslashes are harmless.
-        if c.is_ascii() && !c.is_ascii_control() { out.push(c) } else { out.extend(c.escape_debug()) }
-    }
-    out
 }
 
 /// Seven significant digits: below any clock's resolution, and a third of the bytes.
@@ -329,17 +320,17 @@ pub enum RecordError {
 impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io { path, source } => write!(f, "{}: {source}", shown(&path.to_string_lossy())),
-            Self::Malformed(e) => write!(f, "not a record: {}", shown(&e.to_string())),
+            Self::Io { path, source } => write!(f, "{}: {source}", shown(path)),
+            Self::Malformed(e) => write!(f, "not a record: {}", whole(&e.to_string())),
             Self::Packed { place, why } => {
-                write!(f, "the record's {place} cannot be unpacked: {}", shown(why))
+                write!(f, "the record's {place} cannot be unpacked: {}", whole(why))
             }
             Self::UnknownSchema { found: Some(n) } => {
                 write!(f, "the record has schema {n}; this version reads schemas {SCHEMA} and {PACKED}")
             }
             Self::UnknownSchema { found: None } => f.write_str("not a record: it has no schema number"),
             Self::Inconsistent { result, why } => {
-                write!(f, "the record contradicts itself at {}: {why}", shown(result))
+                write!(f, "the record contradicts itself at {}: {why}", whole(result))
             }
         }
     }
@@ -558,8 +549,6 @@ mod tests {
 
     #[test]
     fn foreign_texts_are_escaped() {
-        assert_eq!(shown("an 'ü' in \"a\\b\""), "an 'ü' in \"a\\b\"");
-        assert_eq!(shown("\x1b[2K\r\n\u{9b}A\u{202e}\u{2028}"), "\\u{1b}[2K\\r\\n\\u{9b}A\\u{202e}\\u{2028}");
         let verdict = serde_json::from_str::<Verdict>("\"\\u001b[2J\"").expect_err("not a verdict");
         for e in [
             RecordError::Io { path: "\x1b[2J".into(), source: io::Error::other("planted") },

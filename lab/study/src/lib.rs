@@ -7,6 +7,7 @@ use clap::ArgMatches;
 use lanework_race::record::Record;
 use lanework_race::study::Study;
 use lanework_race::subject::Subject;
+pub use lanework_race::text;
 use lanework_suite::Context;
 
 pub mod compiler;
@@ -19,7 +20,6 @@ pub mod process;
 pub mod races;
 mod session;
 mod spill;
-pub mod text;
 
 pub use outcome::{Failure, Message, Outcome};
 

@@ -7,7 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::differences;
-use crate::record::{Record, RecordError, shown, slug, stem};
+use crate::record::{Record, RecordError, slug, stem};
+use crate::text::shown;
 
 /// A record and its file.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +40,7 @@ pub enum HistoryError {
 
 impl fmt::Display for HistoryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", shown(&self.path().to_string_lossy()), self.why())
+        write!(f, "{}: {}", shown(self.path()), self.why())
     }
 }
 

@@ -296,7 +296,7 @@ fn count(start: u32, counts: bool, bits: &mut [Z]) {
 /// # Safety
 /// AVX-512 F, BW, GFNI; as `Kernels::blocks`, and the schedule's set is Z.
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
-// Inlined, its 21 KiB of stack would push those of a few blocks down, out of reach of whoever wipes what these leave.
+// Inlined, it would take its 21 KiB of stack for a few blocks, too. What these leave then lies too deep for `wipe_derived`.
 #[inline(never)]
 pub(super) unsafe fn blocks(s: &Schedule, input: *const u8, output: *mut u8, n: usize) -> usize {
     let mut work = Work::new(s);

@@ -1,4 +1,4 @@
-//! The user's own texts and file names in messages: short, and without anything that a terminal would obey.
+//! Texts of users and of foreign records, and file names, in messages: short, and without anything that a terminal would obey.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
