@@ -80,9 +80,9 @@ pub fn run(target: &Target, corpus: &[Vec<u8>], effort: Effort) -> Outcome {
             return outcome;
         }
     }
-    let until = effort.time.map(|time| Instant::now() + time);
+    let start = Instant::now();
     let mut dice = Dice(effort.seed);
-    while outcome.mutated < effort.runs && until.is_none_or(|until| Instant::now() < until) {
+    while outcome.mutated < effort.runs && effort.time.is_none_or(|time| start.elapsed() < time) {
         let input = mutation(corpus, &mut dice);
         outcome.mutated += 1;
         if let Some(why) = broken(target, &input) {

@@ -371,10 +371,10 @@ fn live(parent: u32, limit: Duration) {
 }
 
 fn listen(process: i32, from: i32, limit: Duration) -> (Vec<u8>, Ended) {
-    let until = Instant::now() + limit;
+    let start = Instant::now();
     let (mut said, mut room, mut late) = (Vec::new(), vec![0u8; 1 << 16], false);
     loop {
-        let left = until.saturating_duration_since(Instant::now());
+        let left = limit.saturating_sub(start.elapsed());
         let mut poll = libc::pollfd { fd: from, events: libc::POLLIN, revents: 0 };
         // SAFETY: one descriptor.
         let ready = unsafe { libc::poll(&raw mut poll, 1, left.as_millis().min(1 << 30) as i32) };

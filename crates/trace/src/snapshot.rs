@@ -267,9 +267,11 @@ impl Snapshot {
     }
 
     fn ready(&mut self) -> Result<Instant, Unavailable> {
-        let until = Instant::now() + self.options.time;
+        // A sum with the longest `Duration` would overflow.
+        let time = self.options.time.min(Duration::from_secs(1 << 30));
+        let until = Instant::now() + time;
         if !self.dead && self.runners.iter().all(|r| r.wait_for_end(until, self.zygote)) {
-            return Ok(Instant::now() + self.options.time);
+            return Ok(Instant::now() + time);
         }
         self.end_by_force();
         Err(Unavailable {

@@ -50,12 +50,6 @@ impl Pin {
         self.order.len()
     }
 
-    /// The core that single-core work runs on.
-    #[must_use]
-    pub fn measuring_core(&self) -> usize {
-        self.order[0]
-    }
-
     /// Allows the calling thread `cores` cores, the measuring core among them; all if there are fewer.
     ///
     /// # Errors

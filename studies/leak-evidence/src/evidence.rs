@@ -49,8 +49,8 @@ impl Question {
             if part.means.is_empty() || part.what.is_empty() {
                 return Err(wrong("a part names operations and means".into()));
             }
-            if part.seconds.is_some_and(|s| !s.is_finite() || s <= 0.0) {
-                return Err(wrong("a series takes more than 0 seconds".into()));
+            if part.seconds.is_some_and(|s| !(0.1..=86_400.0).contains(&s)) {
+                return Err(wrong("a series takes from 0.1 to 86400 seconds".into()));
             }
         }
         if asked.quick.is_empty() || asked.full.is_empty() {
@@ -385,6 +385,7 @@ mod tests {
             ("means = [\"traced\"]", "means = []"),
             ("what = \"magma\"", "what = \"\""),
             ("means = [\"valgrind\"]", "means = [\"valgrind\"]\nseconds = 0.0"),
+            ("means = [\"valgrind\"]", "means = [\"valgrind\"]\nseconds = 1e30"),
             ("[[quick]]", "[[quickly]]"),
         ] {
             assert!(crate::ENTRY.toml.contains(from), "{from}");

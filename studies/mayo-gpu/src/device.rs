@@ -1,7 +1,7 @@
 //! Facts about the devices themselves, outside races: correct results, memory and joules.
 #![forbid(unsafe_code)]
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use lanework_cuda::Energy;
 use lanework_mayo::{Engine, Params};
@@ -88,7 +88,7 @@ pub(super) fn joules(
     work.run();
     let (start, before) = (Instant::now(), counter.millijoules().map_err(|u| u.why)?);
     let mut operations = 0;
-    while start.elapsed() < Duration::from_secs_f64(seconds) {
+    while start.elapsed().as_secs_f64() < seconds {
         work.run();
         operations += batch;
     }

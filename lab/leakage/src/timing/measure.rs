@@ -98,13 +98,13 @@ impl Watched<'_> {
     /// One series, of as many samples as asked for or as the time allows.
     pub(super) fn series(&self, (samples, time): (u64, Duration), dice: &mut Dice) -> Series {
         let mut series = Series::new(FIRST);
-        let until = Instant::now() + time;
+        let start = Instant::now();
         while series.samples() < samples {
             // The code before the operation is the same for both classes.
             let (random, other) = (dice.next() & 1, 1 + dice.next() % (self.subject.cases as u64 - 1));
             let (random, case) = (random == 1, (random * other) as usize);
             series.push(random, self.time(case) as f64);
-            if series.samples().is_multiple_of(64) && Instant::now() > until {
+            if series.samples().is_multiple_of(64) && start.elapsed() > time {
                 break;
             }
         }
