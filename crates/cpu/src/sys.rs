@@ -87,21 +87,18 @@ macro_rules! has {
     }};
 }
 
-/// Zeroes every vector register that exists here.
+/// Zeroes every vector register that exists here, and every mask register.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
 pub fn wipe_vector_registers() {
-    /// Zeroes registers 16 to 31 by instructions of this width, then the others.
+    /// Zeroes registers 16 to 31 by instructions of this width, then mask registers and the others.
     macro_rules! zero_all {
-        ($width:literal: $($n:literal)*) => {
+        ($width:literal: $($n:literal)*; $($k:literal)*) => {
             asm!(
                 $(concat!("vpxord ", $width, $n, ", ", $width, $n, ", ", $width, $n),)*
+                $(concat!("kxorw k", $k, ", k", $k, ", k", $k),)*
                 "vzeroall",
-                out("xmm16") _, out("xmm17") _, out("xmm18") _, out("xmm19") _, out("xmm20") _, out("xmm21") _,
-                out("xmm22") _, out("xmm23") _, out("xmm24") _, out("xmm25") _, out("xmm26") _, out("xmm27") _,
-                out("xmm28") _, out("xmm29") _, out("xmm30") _, out("xmm31") _,
-                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
-                out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
-                out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+                // All vector and mask registers, k0 among them, which has no name of its own here.
+                clobber_abi("sysv64"),
                 options(nomem, nostack, preserves_flags)
             )
         };
@@ -109,10 +106,10 @@ pub fn wipe_vector_registers() {
     let (avx512vl, avx512f, avx) = (has!("avx512vl"), has!("avx512f"), has!("avx"));
     if avx512vl {
         // SAFETY: AVX-512VL is present, and with it AVX-512F; all registers written are declared.
-        unsafe { zero_all!("xmm": 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31) }
+        unsafe { zero_all!("xmm": 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31; 0 1 2 3 4 5 6 7) }
     } else if avx512f {
         // SAFETY: AVX-512F is present; all registers written are declared.
-        unsafe { zero_all!("zmm": 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31) }
+        unsafe { zero_all!("zmm": 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31; 0 1 2 3 4 5 6 7) }
     } else if avx {
         // SAFETY: AVX is present; all registers written are declared.
         unsafe {
@@ -145,3 +142,46 @@ pub fn wipe_vector_registers() {
 /// program compiled without SSE2 may not touch vector registers.
 #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(miri))))]
 pub fn wipe_vector_registers() {}
+
+#[cfg(all(test, target_arch = "x86_64", target_feature = "sse2", not(miri)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mask_registers_are_wiped() {
+        if !has!("avx512f") {
+            eprintln!("skipped: this CPU has no AVX-512F");
+            return;
+        }
+        let read = || {
+            let (any, next): (u32, u32);
+            // SAFETY: AVX-512F is present; mask registers are only read.
+            unsafe {
+                asm!(
+                    "kmovw {any:e}, k0",
+                    "kmovw {next:e}, k1", "or {any:e}, {next:e}", "kmovw {next:e}, k2", "or {any:e}, {next:e}",
+                    "kmovw {next:e}, k3", "or {any:e}, {next:e}", "kmovw {next:e}, k4", "or {any:e}, {next:e}",
+                    "kmovw {next:e}, k5", "or {any:e}, {next:e}", "kmovw {next:e}, k6", "or {any:e}, {next:e}",
+                    "kmovw {next:e}, k7", "or {any:e}, {next:e}",
+                    any = out(reg) any, next = out(reg) next,
+                    options(nomem, nostack)
+                );
+            }
+            let _ = next;
+            any
+        };
+        // SAFETY: AVX-512F is present; the mask registers, which no code between here and `read` uses, are declared.
+        unsafe {
+            asm!(
+                "kmovw k0, {0:e}", "kmovw k1, {0:e}", "kmovw k2, {0:e}", "kmovw k3, {0:e}", "kmovw k4, {0:e}",
+                "kmovw k5, {0:e}", "kmovw k6, {0:e}", "kmovw k7, {0:e}",
+                in(reg) 0xffff_u32,
+                clobber_abi("sysv64"),
+                options(nomem, nostack)
+            );
+        }
+        assert_eq!(read(), 0xffff, "they are filled");
+        wipe_vector_registers();
+        assert_eq!(read(), 0);
+    }
+}

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::record::Step;
-use crate::site::Access;
+use crate::site::{Access, Touch};
 use crate::snapshot::{Advance, Snapshot};
 use crate::source_line::Place;
 use crate::{Ending, Unavailable};
@@ -172,6 +172,9 @@ impl Snapshot {
         for &case in others {
             let (mut touched, mut parted) = (0, false);
             let mut last = 0;
+            // Of a repeated comparison that was the last step: its text, the bytes of one turn, and before it the turns that
+            // were left and the address, of both runs.
+            let mut comparing: Option<(String, u64, [[u64; 2]; 2])> = None;
             let outcomes = self.pair([first, case], |one, two, fs| {
                 let note = |address,
                             step,
@@ -197,6 +200,21 @@ impl Snapshot {
                     parted = true;
                     return Advance::Stop;
                 }
+                if let Some((text, bytes, before)) = comparing.take() {
+                    let compared = [0, 1].map(|n| {
+                        let [turns, address] = before[n];
+                        let bytes = bytes * turns.wrapping_sub([a, b][n].register(Register::RCX));
+                        Access { address, bytes, touch: Touch::Read, masked: false }
+                    });
+                    if compared[0].bytes != compared[1].bytes {
+                        let compared = compared.map(|access| vec![access]);
+                        note(last, a.number - 1, text, Kind::Memory(compared), &mut found);
+                    }
+                }
+                comparing = a.site.compares().map(|bytes| {
+                    let before = [a, b].map(|s| [Register::RCX, Register::RDI].map(|r| s.register(r)));
+                    (a.site.instruction.to_string(), bytes, before)
+                });
                 if let Some(kind) = differs(a, b, fs, &mut room) {
                     note(a.address(), a.number, a.site.instruction.to_string(), kind, &mut found);
                 }

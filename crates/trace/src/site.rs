@@ -133,6 +133,9 @@ impl Site {
         if instruction.is_string_instruction() && has_rep(&instruction) {
             bases.push(number(Register::RCX) as u8);
         }
+        if let Some(register) = bit_number(&instruction) {
+            bases.push(number(register) as u8);
+        }
         bases.sort_unstable();
         bases.dedup();
         let mut shape = Shape { state: depth.state, grain: depth.grain(), ..Shape::default() };
@@ -227,8 +230,14 @@ impl Site {
             let mut address = m.virtual_address(0, value).unwrap_or(0);
             if let Masking::Packed = self.masking {
                 let element = self.instruction.memory_size().element_size().max(1) as u64;
-                bytes =
-                    element * u64::from(step.mask(self.shape.wide_mask).count_ones()).min(bytes / element);
+                // The register's bits above the last element mean nothing.
+                let used = u64::MAX >> (64 - (bytes / element).clamp(1, 64));
+                bytes = element * u64::from((step.mask(self.shape.wide_mask) & used).count_ones());
+            }
+            if let Some(register) = bit_number(&self.instruction) {
+                let unused = 64 - 8 * register.size() as u32;
+                let bit = (step.register(register) << unused) as i64 >> unused;
+                address = address.wrapping_add_signed(bit.div_euclid(8 * bytes as i64) * bytes as i64);
             }
             if let Some(turns) = turns {
                 bytes *= turns;
@@ -239,6 +248,16 @@ impl Site {
             }
             out.push(Access { address, bytes, touch, masked: self.masking == Masking::Plain });
         }
+    }
+
+    /// Of one comparison of a repeated string instruction that ends by what it compares: its bytes.
+    pub(crate) fn compares(&self) -> Option<u64> {
+        use Mnemonic::{Cmpsb, Cmpsd, Cmpsq, Cmpsw, Scasb, Scasd, Scasq, Scasw};
+        let i = &self.instruction;
+        let ends = matches!(i.mnemonic(), Cmpsb | Cmpsw | Cmpsd | Cmpsq | Scasb | Scasw | Scasd | Scasq)
+            && i.is_string_instruction()
+            && has_rep(i);
+        ends.then(|| i.memory_size().size() as u64)
     }
 
     fn lanes(&self, m: &UsedMemory, element: u64) -> usize {
@@ -254,6 +273,12 @@ impl Site {
 
 fn has_rep(i: &Instruction) -> bool {
     i.has_rep_prefix() || i.has_repne_prefix()
+}
+
+/// The register that numbers a bit of memory: its high part moves the address.
+fn bit_number(i: &Instruction) -> Option<Register> {
+    let bits = matches!(i.mnemonic(), Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc);
+    (bits && i.op0_kind() == OpKind::Memory && i.op1_kind() == OpKind::Register).then(|| i.op1_register())
 }
 
 /// The content of records besides registers and flags.
@@ -312,5 +337,58 @@ impl Sites {
 
     pub(crate) fn count(&self) -> usize {
         self.list.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{EXTRA, WORDS};
+
+    /// What an instruction touches, from these general registers and this mask.
+    fn touched(code: &[u8], registers: &[(Register, u64)], mask: u64) -> Vec<(u64, u64)> {
+        let mut sites = Sites::new(Depth { writes: false, state: 0 });
+        let id = sites.number(0x1000, code).expect("an instruction");
+        let mut words = [0; WORDS + EXTRA / 8];
+        for (register, value) in registers {
+            words[16 - number(*register)] = *value;
+        }
+        let site = sites.get(id);
+        words[site.shape.extra_at() + 8] = mask;
+        let mut out = Vec::new();
+        site.accesses(&Step::new(site, 0, &words, &[]), 0, &mut out);
+        out.iter().map(|access| (access.address, access.bytes)).collect()
+    }
+
+    #[test]
+    fn the_number_of_a_bit_moves_the_address() {
+        let at = |code: &[u8], number| touched(code, &[(Register::RAX, 0x8000), (Register::RCX, number)], 0);
+        let (q, d, w) = (&[0x48, 0x0f, 0xa3, 0x08], &[0x0f, 0xa3, 0x08], &[0x66, 0x0f, 0xa3, 0x08]);
+        for (code, width) in [(&q[..], 8), (&d[..], 4), (&w[..], 2)] {
+            let bits = 8 * width;
+            for (number, words) in [(0, 0), (bits - 1, 0), (bits, 1), (-1, -1), (-bits, -1), (-bits - 1, -2)]
+            {
+                let address = 0x8000_u64.wrapping_add_signed(words * width);
+                assert_eq!(at(code, number as u64), [(address, width as u64)], "{code:x?} {number}");
+            }
+        }
+        // The upper half of a register that is not used does not count.
+        assert_eq!(at(d, 0xdead_0000_0000_0040), [(0x8008, 4)]);
+        // A number in the instruction stays within its operand.
+        assert_eq!(touched(&[0x0f, 0xba, 0x20, 40], &[(Register::RAX, 0x8000)], 0), [(0x8000, 4)]);
+    }
+
+    #[test]
+    fn a_masks_unused_bits_store_nothing() {
+        // vpcompressq [rax]{k1}, zmm0, eight lanes; vpcompressb, 64 of them.
+        let quads = [0x62, 0xf2, 0xfd, 0x49, 0x8b, 0x00];
+        let bytes = [0x62, 0xf2, 0x7d, 0x49, 0x63, 0x00];
+        for (mask, lanes) in [(0, 0), (0b101, 2), (0xff00, 0), (0xff7f, 7), (u64::MAX, 8)] {
+            assert_eq!(touched(&quads, &[(Register::RAX, 64)], mask), [(64, 8 * lanes)], "{mask:x}");
+        }
+        for mask in [0, 1 << 63, 0xff00, u64::MAX] {
+            let lanes = u64::from(mask.count_ones());
+            assert_eq!(touched(&bytes, &[(Register::RAX, 64)], mask), [(64, lanes)], "{mask:x}");
+        }
     }
 }

@@ -191,11 +191,13 @@ pub(crate) fn reap() -> Option<(i32, i32)> {
     (child > 0).then_some((child, status))
 }
 
-/// Whether a child of this process has ended; it is reaped then.
+/// Whether a child of this process has ended. It is not reaped, so that its number stays its own until [`end_group`].
 pub(crate) fn has_ended(child: i32) -> bool {
-    let mut status = 0;
-    // SAFETY: writes the status.
-    unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) != 0 }
+    // SAFETY: the structure is plain data, of which zeros are a value.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let how = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: writes the structure, whose process number stays 0 while the child runs.
+    unsafe { libc::waitid(libc::P_PID, child as libc::id_t, &raw mut info, how) != 0 || info.si_pid() != 0 }
 }
 
 /// Ends a child of this process and all that it has started.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use lanework_trace::iced_x86::{InstructionInfoFactory, Mnemonic, OpAccess, Register};
+use lanework_trace::iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register};
 use lanework_trace::{Advance, Ending, Failure, Operation, Options, Snapshot, Step, Symbols};
 
 use crate::evidence::{Finding, Job, Means, PlantedRow, Row, Subject};
@@ -113,12 +113,22 @@ fn compare(operation: &impl Operation, cases: usize, extent: Extent) -> Result<R
     Snapshot::take(operation, extent.options()).map_err(Failure::from).and_then(|mut s| s.compare(&cases))
 }
 
+fn too_few() -> Finding {
+    Finding::NotApplicable("runs on fewer than two secrets say nothing".into())
+}
+
 /// Compares runs of a subject.
 #[must_use]
 pub fn traced(subject: &Subject, extent: Extent) -> Row {
     let row = |finding, extent| subject.row(Means::Traced, finding, extent);
     let cases = extent.cases.min(subject.cases);
+    if cases < 2 {
+        return row(too_few(), String::new());
+    }
     let report = match compare(&Planted(subject, None), cases, extent) {
+        Ok(report) if report.cases == 0 || report.compared == 0 => {
+            return row(Finding::Broken("nothing was compared".into()), String::new());
+        }
         Ok(report) => report,
         Err(failure) => return row(failed(&failure, extent.steps), String::new()),
     };
@@ -168,9 +178,9 @@ struct Executed {
 /// recorded, so an instruction that reads them counts as having different ones.
 fn works_on_the_same(one: &Step<'_>, two: &Step<'_>, factory: &mut InstructionInfoFactory) -> bool {
     let i = &one.site.instruction;
-    // A string's bytes pass through; its length and addresses are in registers. So is the value that an exchange compares
-    // memory with.
-    let by_registers = i.is_string_instruction() || i.mnemonic() == Mnemonic::Cmpxchg;
+    // A copied string's bytes pass through; its length and addresses are in registers. So is the value that an exchange
+    // compares memory with. A comparison of strings ends where they differ.
+    let by_registers = (i.is_string_instruction() && !compares(i)) || i.mnemonic() == Mnemonic::Cmpxchg;
     let info = factory.info(i);
     let reads = |access| {
         matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
@@ -188,13 +198,19 @@ fn works_on_the_same(one: &Step<'_>, two: &Step<'_>, factory: &mut InstructionIn
     same && (by_registers || !info.used_memory().iter().any(|m| reads(m.access())))
 }
 
+/// Whether a string instruction compares what it reads.
+fn compares(i: &Instruction) -> bool {
+    use Mnemonic::{Cmpsb, Cmpsd, Cmpsq, Cmpsw, Scasb, Scasd, Scasq, Scasw};
+    matches!(i.mnemonic(), Cmpsb | Cmpsw | Cmpsd | Cmpsq | Scasb | Scasw | Scasd | Scasq)
+}
+
 fn execute(operation: &impl Operation, cases: usize, extent: Extent) -> Result<(Executed, Symbols), Failure> {
     let mut snapshot = Snapshot::take(operation, extent.options())?;
     let mut executed =
         Executed { sites: 0, steps: 0, unlisted: BTreeMap::new(), unpromised: BTreeSet::new() };
     let mut known: std::collections::HashMap<u64, Class> = std::collections::HashMap::new();
     let mut factory = InstructionInfoFactory::new();
-    for case in 1..cases.max(2) {
+    for case in 1..cases {
         let mut look = |step: &Step<'_>, other: Option<&Step<'_>>| {
             let class = *known.entry(step.address()).or_insert_with(|| {
                 let i = &step.site.instruction;
@@ -249,7 +265,10 @@ fn division() -> &'static Plant {
 #[must_use]
 pub fn instructions(subject: &Subject, extent: Extent) -> Row {
     let row = |finding, extent| subject.row(Means::Instructions, finding, extent);
-    let cases = 3.min(subject.cases);
+    let cases = 3.min(extent.cases).min(subject.cases);
+    if cases < 2 {
+        return row(too_few(), String::new());
+    }
     let (executed, mut symbols) = match execute(&Planted(subject, None), cases, extent) {
         Ok(done) => done,
         Err(failure) => return row(failed(&failure, extent.steps), String::new()),

@@ -33,13 +33,14 @@ impl Needles {
     /// its bytes is a needle. Short windows are found by chance; 8 random bytes are not.
     ///
     /// # Panics
-    /// If a window is shorter than 8 bytes.
+    /// If a window is shorter than 8 bytes, or a secret shorter than its window.
     #[must_use]
     pub fn new<'a>(secrets: impl IntoIterator<Item = (&'static str, &'a [u8], usize)>) -> Needles {
         let mut needles =
             Needles { kinds: Vec::new(), windows: Vec::new(), filter: vec![0; FILTER_BITS / 64] };
         for (kind, bytes, width) in secrets {
             assert!(width >= 8, "windows of 8 bytes at least");
+            assert!(bytes.len() >= width, "{kind}: {} bytes have no window of {width}", bytes.len());
             let known = needles.kinds.iter().position(|&other| other == kind);
             let index = known.unwrap_or_else(|| {
                 needles.kinds.push(kind);
