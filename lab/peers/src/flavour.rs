@@ -179,10 +179,17 @@ const fn flavour(
     Flavour { name, release, compiler, tuning }
 }
 
+/// For the machine that builds it, as if it had no AVX-512. The compilers use that in native builds, so races of narrower backends take
+/// these builds.
+const WITHOUT_AVX512: Tuning =
+    Tuning::Flags(Flags { flags: "-O3 -march=native -mno-avx512f", plain: false, pragmas: false });
+
 /// Every signature peer there is, in the order in which they are listed.
 pub static FLAVOURS: &[Flavour] = &[
     flavour("liboqs-gcc-native", &LIBOQS_13, Compiler::Gcc, Tuning::Native),
     flavour("liboqs-clang-native", &LIBOQS_13, Compiler::Clang, Tuning::Native),
+    flavour("liboqs-gcc-avx2", &LIBOQS_13, Compiler::Gcc, WITHOUT_AVX512),
+    flavour("liboqs-clang-avx2", &LIBOQS_13, Compiler::Clang, WITHOUT_AVX512),
     flavour("liboqs-dist", &LIBOQS_13, Compiler::Default, Tuning::Dispatch),
     flavour("liboqs-generic", &LIBOQS_13, Compiler::Default, Tuning::Generic),
     flavour("liboqs12-gcc-native", &LIBOQS_12, Compiler::Gcc, Tuning::Native),
