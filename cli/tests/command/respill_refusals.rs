@@ -238,7 +238,7 @@ fn slots_that_are_touched_out_of_sight_stay() {
 #[test]
 fn where_one_home_is_refused_the_next_is_tried() {
     // A constant counts the bytes of code, which moves of another length change.
-    let text = "\t.globl f\nf:\tsubq $24, %rsp\n\tmovq %rdi, 8(%rsp)\n1:\tmovq 8(%rsp), %rax\n2:\taddq $(2b-1b), %rax\n\taddq $24, %rsp\n\tret\n";
+    let text = "\t.globl f\nf:\tsubq $24, %rsp\n\tmovq %rdi, 8(%rsp)\n1:\tmovq 8(%rsp), %rax\n2:\taddq $2b-1b, %rax\n\taddq $24, %rsp\n\tret\n";
     let place = Place::new();
     place.put("f.s", text.as_bytes());
     let of = |homes: &str| place.run(&["respill", "rewrite", "f.s", "--home", homes, "-o", "g.s", "--force"]);

@@ -3,15 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use iced_x86::{EncodingKind, InstructionInfoFactory, Mnemonic, Register};
+use iced_x86::{EncodingKind, InstructionInfoFactory, Register};
 
 use crate::bounds;
 use crate::flow::{self, Callee, Exit, Function};
 use crate::frame::{self, CALLEE_SAVED, Frame, Outlines, Value};
 use crate::homes::{Bank, Home};
+use crate::modelled::{is_modelled, is_x87, saves_all};
 use crate::outlines::{self, Framed};
 use crate::outside;
-use crate::places;
+use crate::places::{self, Hidden};
 use crate::program::{Gap, Op, Program, Target};
 use crate::registers::{self, Registers};
 use crate::slots::{self, Class, Live, Slot};
@@ -81,6 +82,14 @@ pub enum Opaque {
     Bytes(usize),
     /// The assembler or the decoder does not know this instruction. It is in the function, or names a place there and may go to it.
     Unknown(usize),
+    /// This instruction may be entered otherwise than at its beginning, or from bytes that are not decoded: by a symbol, a jump or an address.
+    Entered(usize),
+    /// The statement in this line of the text makes an address by counting bytes of code, which may lead into any instruction.
+    Counted(usize),
+    /// The program is too large to be followed: its functions share too many instructions, or have too many cells and jumps.
+    Large,
+    /// Not all that this instruction does is known: it is one of the system, of enclaves, of virtual machines or of transactions.
+    Effect(usize),
 }
 
 /// A program and its analysis.
@@ -117,10 +126,7 @@ impl Uses {
         for op in ops {
             let instruction = &program.ops[op].instruction;
             let used = info.info(instruction).used_registers();
-            if instruction.fpu_stack_increment_info().increment() != 0
-                || used.iter().any(|used| used.register().is_st())
-                || saves_x87(instruction.mnemonic())
-            {
+            if is_x87(instruction) {
                 out.x87.get_or_insert(op);
             }
             for register in used.iter().map(|used| used.register()) {
@@ -130,7 +136,7 @@ impl Uses {
                     out.registers.entry(register).or_insert(op);
                 }
             }
-            let unknown = undecoded(program, op);
+            let unknown = undecoded(program, op) || !is_modelled(instruction);
             if unknown {
                 out.x87.get_or_insert(op);
             }
@@ -143,37 +149,6 @@ impl Uses {
         }
         out
     }
-}
-
-/// Instructions that read or write the whole x87 state without naming a register of it.
-const fn saves_x87(mnemonic: Mnemonic) -> bool {
-    use Mnemonic::{Fldenv, Fninit, Fnsave, Fnstenv, Fnstsw, Frstor};
-    matches!(mnemonic, Fninit | Fnsave | Frstor | Fldenv | Fnstenv | Fnstsw) || saves_all(mnemonic)
-}
-
-/// Instructions that read or write registers of every kind without naming any.
-pub(crate) const fn saves_all(mnemonic: Mnemonic) -> bool {
-    use Mnemonic::{Fxrstor, Fxrstor64, Fxsave, Fxsave64, Xrstor, Xrstor64, Xrstors, Xrstors64};
-    use Mnemonic::{Xsave, Xsave64, Xsavec, Xsavec64, Xsaveopt, Xsaveopt64, Xsaves, Xsaves64};
-    matches!(
-        mnemonic,
-        Fxrstor
-            | Fxrstor64
-            | Fxsave
-            | Fxsave64
-            | Xrstor
-            | Xrstor64
-            | Xrstors
-            | Xrstors64
-            | Xsave
-            | Xsave64
-            | Xsavec
-            | Xsavec64
-            | Xsaveopt
-            | Xsaveopt64
-            | Xsaves
-            | Xsaves64
-    )
 }
 
 impl Analysis {
@@ -192,6 +167,14 @@ impl Analysis {
                 format!("the callee in line {} cannot be followed, or may return twice", line(op))
             }
             Opaque::Unknown(op) => format!("the instruction in line {} is unknown", line(op)),
+            Opaque::Entered(op) => {
+                format!("the instruction in line {} may be entered in its middle", line(op))
+            }
+            Opaque::Counted(line) => format!("line {line} makes an address by counting bytes of code"),
+            Opaque::Large => {
+                "its file has too many shared instructions, cells or jumps to be followed".to_owned()
+            }
+            Opaque::Effect(op) => format!("not all that the instruction in line {} does is known", line(op)),
             Opaque::Bytes(op) => format!("the bytes after line {} are not an instruction", line(op)),
             Opaque::Unwinding(op) => {
                 format!(
@@ -210,7 +193,15 @@ impl Analysis {
     #[must_use]
     pub fn new(program: Program) -> Analysis {
         let landing = unwinding::landing(&program);
-        let (functions, Framed { frames, cycles, outlines }) = parted(&program, &landing);
+        let (functions, Framed { frames, cycles, outlines }, large) = match parted(&program, &landing) {
+            Some((functions, framed)) => (functions, framed, false),
+            None => {
+                let mut functions = flow::not_followed(&program);
+                let by_entry = functions.iter().enumerate().map(|(n, f)| (f.entry, n)).collect();
+                let framed = outlines::framed(&program, &mut functions, &by_entry).unwrap_or_default();
+                (functions, framed, true)
+            }
+        };
         let tables = landing.into_iter().filter(|(_, pads)| pads.is_none()).map(|(op, _)| op);
         let described = unwinding::frames(&program);
         let mut unwinding: BTreeMap<usize, fn(usize) -> Opaque> =
@@ -226,12 +217,13 @@ impl Analysis {
         let mut owners: HashMap<usize, usize> = HashMap::new();
         functions.iter().flat_map(|f| &f.body).for_each(|&op| *owners.entry(op).or_default() += 1);
         let unknown = unknown(&program);
+        let hidden = places::hidden_entries(&program);
         let mut units: Vec<Unit> = functions
             .into_iter()
             .zip(frames)
             .zip(cycles)
             .map(|((function, (frame, slots)), cycle)| {
-                unit(&program, function, frame, slots, cycle, &by_entry, &unwinding, &unknown)
+                unit(&program, function, frame, slots, cycle, &by_entry, &unwinding, &unknown, &hidden)
             })
             .collect();
         for Unit { function, frame, slots, .. } in &mut units {
@@ -239,19 +231,18 @@ impl Analysis {
                 slot.class = Class::CalleeSave;
             }
         }
+        if large {
+            units.iter_mut().for_each(|unit| unit.opaque = Some(Opaque::Large));
+        }
         into_others(&mut units);
         astray(&mut units, &by_entry);
         enter(&program, &mut units, &owners);
         let pointed = pointed(&program, &units);
         left(&mut units, &by_entry, &outlines, &pointed);
         handed(&mut units, &by_entry);
-        for n in 0..units.len() {
-            let below = reach(&units, n);
-            let first = |of: &dyn Fn(&Unit) -> Option<usize>| {
-                core::iter::once(n).chain(below.iter().copied()).find_map(|n| Some((n, of(&units[n])?)))
-            };
-            let (any, float) = (first(&|unit| unit.leaves), first(&|unit| unit.float_leaves));
-            (units[n].outward, units[n].float_outward) = (any, float);
+        let [any, float] = [outward(&units, |unit| unit.leaves), outward(&units, |unit| unit.float_leaves)];
+        for ((unit, any), float) in units.iter_mut().zip(any).zip(float) {
+            (unit.outward, unit.float_outward) = (any, float);
         }
         let unkept = if units.iter().any(|unit| unit.indirect) {
             pointed.into_iter().filter(|&n| !keeps_to_abi(&units[n], &outlines)).collect()
@@ -309,15 +300,24 @@ impl Analysis {
     /// Every unit after those that it calls, except for those in a cycle, which are adjacent.
     #[must_use]
     pub fn callees_first(&self) -> Vec<usize> {
-        let mut out: Vec<usize> = (0..self.units.len()).collect();
-        out.sort_by_key(|&n| (self.units[n].cycle, n));
-        out
+        callees_first(&self.units)
     }
 }
 
+fn callees_first(units: &[Unit]) -> Vec<usize> {
+    let mut out: Vec<usize> = (0..units.len()).collect();
+    out.sort_by_key(|&n| (units[n].cycle, n));
+    out
+}
+
 fn reach(units: &[Unit], from: usize) -> BTreeSet<usize> {
+    closure(units, units[from].callees.iter().copied())
+}
+
+/// Some units and all that they call, directly or not.
+fn closure(units: &[Unit], from: impl Iterator<Item = usize>) -> BTreeSet<usize> {
     let mut out = BTreeSet::new();
-    let mut todo: Vec<usize> = units[from].callees.iter().copied().collect();
+    let mut todo: Vec<usize> = from.collect();
     while let Some(n) = todo.pop() {
         if out.insert(n) {
             todo.extend(&units[n].callees);
@@ -326,13 +326,31 @@ fn reach(units: &[Unit], from: usize) -> BTreeSet<usize> {
     out
 }
 
+/// For each unit, its own instruction of some kind, else that of the first unit below it that has one.
+fn outward(units: &[Unit], of: impl Fn(&Unit) -> Option<usize>) -> Vec<Option<(usize, usize)>> {
+    let mut least: Vec<Option<usize>> = vec![None; units.len()];
+    for cycle in callees_first(units).chunk_by(|&a, &b| units[a].cycle == units[b].cycle) {
+        let own = cycle.iter().copied().filter(|&n| of(&units[n]).is_some());
+        let below = cycle.iter().flat_map(|&n| &units[n].callees).filter_map(|&n| least[n]);
+        let first = own.chain(below).min();
+        cycle.iter().for_each(|&n| least[n] = first);
+    }
+    let first = |(n, unit): (usize, &Unit)| {
+        of(unit).map(|op| (n, op)).or_else(|| least[n].and_then(|n| Some((n, of(&units[n])?))))
+    };
+    units.iter().enumerate().map(first).collect()
+}
+
 /// Unknown instructions, and those at labels that they name, each with the unknown instruction.
 fn unknown(program: &Program) -> BTreeMap<usize, usize> {
     let mut out = BTreeMap::new();
-    for op in (0..program.ops.len()).filter(|&op| program.ops[op].instruction.is_invalid()) {
-        out.insert(op, op);
-        for named in places::named(program, program.said(op)) {
-            out.entry(named).or_insert(op);
+    let by_name = places::by_name(program);
+    for (op, Op { instruction, .. }) in program.ops.iter().enumerate() {
+        if instruction.is_invalid() {
+            out.insert(op, op);
+            for named in places::named_in(&by_name, program.said(op)) {
+                out.entry(named).or_insert(op);
+            }
         }
     }
     out
@@ -392,9 +410,7 @@ fn left(
             }
         }
     }
-    let all = |read: &BTreeSet<usize>| -> BTreeSet<usize> {
-        read.iter().flat_map(|&n| reach(units, n)).chain(read.iter().copied()).collect()
-    };
+    let all = |read: &BTreeSet<usize>| closure(units, read.iter().copied());
     let mut above = all(&read);
     if above.iter().any(|&n| units[n].indirect) {
         above.extend(all(pointed));
@@ -443,7 +459,7 @@ fn into_others(units: &mut [Unit]) {
                 && (slot.uses().any(|op| op == *door) || wanted.is_some_and(|all| all.contains(&s)))
         })
     };
-    let mut found: Vec<(usize, usize)> = Vec::new();
+    let mut found: BTreeMap<usize, usize> = BTreeMap::new();
     for (n, unit) in units.iter().enumerate() {
         // A jump to a thunk goes on through a register.
         let jumps = unit.function.exits.iter().filter(|(_, exit)| **exit == Exit::Tail(Callee::Unknown));
@@ -462,10 +478,13 @@ fn into_others(units: &mut [Unit]) {
                             && (here != Some(0) || reads(other, door))
                     })
             });
-            let before = found.len();
-            found.extend(others.map(|(m, _)| (m, *op)));
-            if found.len() > before {
-                found.push((n, *op));
+            let mut any = false;
+            for (m, _) in others {
+                found.entry(m).or_insert(*op);
+                any = true;
+            }
+            if any {
+                found.entry(n).or_insert(*op);
             }
         }
     }
@@ -476,42 +495,54 @@ fn into_others(units: &mut [Unit]) {
 
 /// Marks the functions that call, or jump to, a function of the file that may return elsewhere, or twice.
 fn astray(units: &mut [Unit], by_entry: &HashMap<usize, usize>) {
-    loop {
-        let strays = |unit: &Unit| {
-            unit.function.callees().find_map(|(op, callee)| match callee {
-                Callee::Local(entry) => by_entry.get(entry).and_then(|&n| {
-                    let why = units[n].opaque?;
-                    let away = matches!(
-                        why,
-                        Opaque::Jump(_)
-                            | Opaque::StackPointer(_)
-                            | Opaque::Unbalanced(_)
-                            | Opaque::ReturnAddress(_)
-                            | Opaque::Calls(_)
-                            | Opaque::Bytes(_)
-                            | Opaque::Unknown(_)
-                    );
-                    away.then_some(op)
-                }),
-                Callee::External(name) => well_known::returns_twice(name).then_some(op),
-                Callee::Unknown => None,
-            })
-        };
-        let found: Vec<(usize, usize)> = (0..units.len())
+    let strays = |units: &[Unit], n: usize| {
+        units[n].function.callees().find_map(|(op, callee)| match callee {
+            Callee::Local(entry) => by_entry.get(entry).and_then(|&n| {
+                let why = units[n].opaque?;
+                let away = matches!(
+                    why,
+                    Opaque::Jump(_)
+                        | Opaque::StackPointer(_)
+                        | Opaque::Unbalanced(_)
+                        | Opaque::ReturnAddress(_)
+                        | Opaque::Calls(_)
+                        | Opaque::Bytes(_)
+                        | Opaque::Unknown(_)
+                        | Opaque::Effect(_)
+                );
+                away.then_some(op)
+            }),
+            Callee::External(name) => well_known::returns_twice(name).then_some(op),
+            Callee::Unknown => None,
+        })
+    };
+    let mut callers: Vec<Vec<usize>> = vec![Vec::new(); units.len()];
+    for (n, unit) in units.iter().enumerate() {
+        unit.callees.iter().for_each(|&to| callers[to].push(n));
+    }
+    let mut todo: BTreeSet<usize> = (0..units.len()).collect();
+    while !todo.is_empty() {
+        let found: Vec<(usize, usize)> = (todo.iter().copied())
             .filter(|&n| units[n].opaque.is_none())
-            .filter_map(|n| Some((n, strays(&units[n])?)))
+            .filter_map(|n| Some((n, strays(units, n)?)))
             .collect();
-        if found.is_empty() {
-            return;
-        }
+        todo.clear();
         for (n, op) in found {
             units[n].opaque = Some(Opaque::Calls(op));
+            todo.extend(&callers[n]);
         }
     }
 }
 
+/// The most rounds in which functions turn out to be parts of others.
+const ROUNDS: usize = 64;
+
 /// The functions with their frames. One that is only jumped to, with the stack pointer of the jump, is part of those that jump to it.
-fn parted(program: &Program, landing: &BTreeMap<usize, Option<BTreeSet<usize>>>) -> (Vec<Function>, Framed) {
+/// `None` if the analysis would be too large.
+fn parted(
+    program: &Program,
+    landing: &BTreeMap<usize, Option<BTreeSet<usize>>>,
+) -> Option<(Vec<Function>, Framed)> {
     let call = |op: &Op| match (op.instruction.flow_control(), &op.target) {
         (iced_x86::FlowControl::Call, Some(Target::Op(to))) => Some(*to),
         _ => None,
@@ -519,10 +550,10 @@ fn parted(program: &Program, landing: &BTreeMap<usize, Option<BTreeSet<usize>>>)
     let mut kept: BTreeSet<usize> = program.ops.iter().filter_map(call).collect();
     kept.extend(places::taken(program).ops);
     let mut parts = BTreeSet::new();
-    loop {
-        let mut functions = flow::functions(program, landing, &parts);
+    for _ in 0..ROUNDS {
+        let mut functions = flow::functions(program, landing, &parts)?;
         let by_entry = functions.iter().enumerate().map(|(n, f)| (f.entry, n)).collect();
-        let framed = outlines::framed(program, &mut functions, &by_entry);
+        let framed = outlines::framed(program, &mut functions, &by_entry)?;
         let before = parts.len();
         kept.extend(functions.iter().filter(|f| f.global).map(|f| f.entry));
         for (function, (frame, _)) in functions.iter().zip(&framed.frames) {
@@ -533,9 +564,10 @@ fn parted(program: &Program, landing: &BTreeMap<usize, Option<BTreeSet<usize>>>)
             parts.extend(frame.unbalanced.iter().filter_map(to));
         }
         if parts.len() == before {
-            return (functions, framed);
+            return Some((functions, framed));
         }
     }
+    None
 }
 
 /// Whether an instruction is not decoded, or runs into bytes that are not.
@@ -559,6 +591,7 @@ fn unit(
     by_entry: &HashMap<usize, usize>,
     unwinding: &BTreeMap<usize, fn(usize) -> Opaque>,
     unknown: &BTreeMap<usize, usize>,
+    hidden: &Hidden,
 ) -> Unit {
     let live = slots::live(&function, &slots);
     let registers = registers::registers(program, &function, !function.global);
@@ -588,10 +621,18 @@ fn unit(
     }
     let opaque = (function.body.iter().find_map(|op| unknown.get(op)).map(|&op| Opaque::Unknown(op)))
         .or(function.body.iter().copied().find(|&op| undecoded(program, op)).map(Opaque::Bytes))
+        .or(function
+            .body
+            .iter()
+            .copied()
+            .find(|&op| !is_modelled(&program.ops[op].instruction))
+            .map(Opaque::Effect))
         .or(function.astray.first().map(|&op| Opaque::Jump(op)))
         .or(frame.lost.first().map(|&op| Opaque::StackPointer(op)))
         .or(frame.unbalanced.first().map(|&op| Opaque::Unbalanced(op)))
         .or(frame.returns.map(Opaque::ReturnAddress))
+        .or(function.body.iter().copied().find(|op| hidden.ops.contains(op)).map(Opaque::Entered))
+        .or(hidden.anywhere.map(Opaque::Counted))
         .or_else(|| {
             let why = function.body.iter().find_map(|op| unwinding.get(op))?;
             function.calls.keys().next().map(|&call| why(call))

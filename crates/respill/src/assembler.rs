@@ -8,7 +8,7 @@ use core::fmt;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, ExitStatus, Output, Stdio};
 
 use object::{
     Object as _, ObjectSection as _, ObjectSymbol as _, RelocationKind, RelocationTarget, SymbolKind,
@@ -37,6 +37,11 @@ pub enum AssembleError {
     },
     /// The object file is not supported.
     Object(String),
+    /// The object, or its sections when they are loaded, have more bytes than [`LARGEST`].
+    Large {
+        /// At least this many.
+        bytes: u64,
+    },
     /// A file could not be written or read.
     Io(io::Error),
 }
@@ -53,12 +58,21 @@ impl fmt::Display for AssembleError {
             }
             AssembleError::Refused { why, .. } => f.write_str(why),
             AssembleError::Object(why) => write!(f, "the assembled object cannot be read: {why}"),
+            AssembleError::Large { bytes } => {
+                write!(f, "the assembled object has {bytes} bytes or more; the limit is {LARGEST}")
+            }
             AssembleError::Io(e) => write!(f, "a temporary file: {e}"),
         }
     }
 }
 
 impl core::error::Error for AssembleError {}
+
+impl From<object::Error> for AssembleError {
+    fn from(e: object::Error) -> AssembleError {
+        AssembleError::Object(e.to_string())
+    }
+}
 
 impl From<io::Error> for AssembleError {
     fn from(e: io::Error) -> AssembleError {
@@ -88,6 +102,40 @@ pub struct Symbol {
     pub function: bool,
     /// Whether another file may define it instead.
     pub weak: bool,
+    /// Whether it was declared to be data.
+    pub(crate) data: bool,
+}
+
+/// What the linker and other files see of a symbol, apart from its place in code.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Seen {
+    pub(crate) name: String,
+    /// Its binding and type, and its visibility.
+    flags: (u8, u8),
+    home: SeenAt,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum SeenAt {
+    /// In a section with code.
+    Code(usize),
+    /// In another section, with its bytes.
+    Data(Place, u64),
+    /// Nowhere yet: in another file, or this many bytes with this alignment.
+    Elsewhere(u64, u64),
+    /// A number.
+    Number(u64),
+}
+
+/// What the linker sees of a section, apart from its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    name: String,
+    kind: object::SectionKind,
+    flags: u64,
+    align: u64,
+    /// Its bytes when it is loaded, unless it holds code.
+    size: u64,
 }
 
 /// A reference for the linker to fill in.
@@ -101,6 +149,21 @@ pub struct Reference {
     pub addend: i64,
     /// Whether the address itself is filled in, not a distance.
     pub absolute: bool,
+    /// The number of its kind in the x86-64 ELF supplement.
+    pub(crate) kind: u32,
+}
+
+impl Reference {
+    /// The bytes of its field. A mark of a call by a descriptor has none.
+    pub(crate) const fn width(&self) -> u64 {
+        match self.kind {
+            35 => 0,
+            14 | 15 => 1,
+            12 | 13 => 2,
+            1 | 16 | 17 | 18 | 24 | 25 | 27..=31 | 33 | 36 | 37 | 38 => 8,
+            _ => 4,
+        }
+    }
 }
 
 /// An assembled text.
@@ -122,7 +185,14 @@ pub struct Assembled {
     pub written: BTreeSet<usize>,
     /// The names of sections that are not loaded, or that only unwinders read.
     pub idle: BTreeSet<String>,
+    /// The symbols that other files see or define, in the order of their names.
+    pub(crate) seen: Vec<Seen>,
+    /// The sections that are loaded, but for those that only unwinders read.
+    pub(crate) shapes: Vec<Shape>,
 }
+
+/// The most bytes of an object, and of all its sections when they are loaded.
+pub const LARGEST: u64 = 1 << 30;
 
 /// The beginning of the labels that are put before instructions.
 pub(crate) const MARK: &str = ".Llanework.";
@@ -155,8 +225,11 @@ pub fn object_of(text: &str, keep: bool, object: &Path) -> Result<(), AssembleEr
         if keep {
             run.arg(keep_locals(&command));
         }
-        match run.arg(&source).output() {
+        match output_of(run.arg(&source)) {
             Ok(output) if output.status.success() => return Ok(()),
+            Ok(output) if wrote_too_much(output.status) => {
+                return Err(AssembleError::Large { bytes: LARGEST + 1 });
+            }
             Ok(output) => {
                 refused.get_or_insert_with(|| refusal(&output, &source));
             }
@@ -165,6 +238,25 @@ pub fn object_of(text: &str, keep: bool, object: &Path) -> Result<(), AssembleEr
         }
     }
     Err(refused.unwrap_or(AssembleError::Missing { tried }))
+}
+
+/// What an assembler says, which may write no file of more than [`LARGEST`] bytes where the system can limit that.
+fn output_of(run: &mut Command) -> io::Result<Output> {
+    let child = run.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    crate::sys::limit_files(child.id(), LARGEST)?;
+    child.wait_with_output()
+}
+
+/// Whether a process ended since its file became too large.
+fn wrote_too_much(status: ExitStatus) -> bool {
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    return std::os::unix::process::ExitStatusExt::signal(&status) == Some(libc::SIGXFSZ);
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    return {
+        let _ = status;
+        false
+    };
 }
 
 /// The first complaint, with its line: `file:12: Error: ...` and `file:12:3: error: ...` are what assemblers print.
@@ -213,7 +305,7 @@ fn without_line(said: &str, prefix: &str) -> String {
 /// [`AssembleError`].
 pub fn assemble(text: &Text) -> Result<Assembled, AssembleError> {
     let (bytes, unknown) = isolated(text)?;
-    let mut out = read(&bytes).map_err(|e| AssembleError::Object(e.to_string()))?;
+    let mut out = read(&bytes)?;
     out.unknown = unknown;
     Ok(out)
 }
@@ -233,7 +325,25 @@ pub(crate) fn plain_object(text: &Text) -> Result<Vec<u8>, AssembleError> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("plain.o");
     object_of(&text.edited(&readable(text)), false, &path)?;
-    Ok(std::fs::read(&path)?)
+    content(&path)
+}
+
+/// An object, if it is not too large.
+fn content(path: &Path) -> Result<Vec<u8>, AssembleError> {
+    let bytes = std::fs::metadata(path)?.len();
+    if bytes > LARGEST {
+        return Err(AssembleError::Large { bytes });
+    }
+    let bytes = std::fs::read(path)?;
+    loaded_size(&object::File::parse(&*bytes)?)?;
+    Ok(bytes)
+}
+
+/// The bytes of all sections when they are loaded, each with its alignment.
+fn loaded_size(file: &object::File<'_>) -> Result<u64, AssembleError> {
+    let room = |section: object::Section<'_, '_>| section.size().saturating_add(section.align());
+    let bytes = file.sections().map(room).fold(0, u64::saturating_add);
+    if bytes > LARGEST { Err(AssembleError::Large { bytes }) } else { Ok(bytes) }
 }
 
 /// The object of a text with a label before each instruction.
@@ -255,7 +365,7 @@ pub(crate) fn is_given(text: &Text) -> Result<bool, AssembleError> {
     let object = |text: &str| -> Result<Vec<u8>, AssembleError> {
         let path = directory.path().join("given.o");
         object_of(text, false, &path)?;
-        Ok(std::fs::read(&path)?)
+        content(&path)
     };
     Ok(object(given)? == object(text.text())?)
 }
@@ -269,6 +379,9 @@ fn readable(text: &Text) -> Edits {
     edits
 }
 
+/// The most often that an assembler complains about further statements.
+const ROUNDS: usize = 16;
+
 /// A byte that is not an instruction, in place of one that the assembler does not know.
 const UNKNOWN: &str = ".byte 0x06";
 
@@ -280,7 +393,7 @@ fn isolated(text: &Text) -> Result<(Vec<u8>, BTreeSet<usize>), AssembleError> {
         let all = text.statements().iter().enumerate();
         all.filter(|(_, statement)| statement.kind == Kind::Instruction)
     };
-    let mut unknown: BTreeSet<usize> = BTreeSet::new();
+    let (mut unknown, mut rounds): (BTreeSet<usize>, usize) = Default::default();
     loop {
         let mut edits = readable(text);
         for i in (0..text.statements().len()).filter(|&i| encoded::may_be_one(text, i)) {
@@ -290,13 +403,16 @@ fn isolated(text: &Text) -> Result<(Vec<u8>, BTreeSet<usize>), AssembleError> {
             }
         }
         match object_of(&text.edited(&edits), true, &path) {
-            Ok(()) => return Ok((std::fs::read(&path)?, unknown)),
+            Ok(()) => return Ok((content(&path)?, unknown)),
             Err(AssembleError::Refused { line, all, why }) => {
                 let before = unknown.len();
+                let lines: HashSet<usize> = all.iter().copied().collect();
                 unknown.extend(
-                    instructions().filter(|(_, statement)| all.contains(&statement.line)).map(|(i, _)| i),
+                    instructions().filter(|(_, statement)| lines.contains(&statement.line)).map(|(i, _)| i),
                 );
-                if unknown.len() == before || 2 * unknown.len() > instructions().count() {
+                rounds += 1;
+                let many = 2 * unknown.len() > instructions().count() || rounds > ROUNDS;
+                if unknown.len() == before || many {
                     return Err(AssembleError::Refused { line, all, why });
                 }
             }
@@ -305,7 +421,7 @@ fn isolated(text: &Text) -> Result<(Vec<u8>, BTreeSet<usize>), AssembleError> {
     }
 }
 
-fn read(bytes: &[u8]) -> Result<Assembled, object::Error> {
+fn read(bytes: &[u8]) -> Result<Assembled, AssembleError> {
     let file = object::File::parse(bytes)?;
     let mut out = Assembled {
         unknown: BTreeSet::new(),
@@ -316,8 +432,11 @@ fn read(bytes: &[u8]) -> Result<Assembled, object::Error> {
         data: Vec::new(),
         written: BTreeSet::new(),
         idle: BTreeSet::new(),
+        seen: Vec::new(),
+        shapes: Vec::new(),
     };
     for symbol in file.symbols() {
+        out.seen.extend(seen(&file, &symbol)?);
         let (Some(section), Ok(name)) = (symbol.section_index(), symbol.name()) else { continue };
         let place = Place { section: section.0, offset: symbol.address() };
         if let Some(number) = name.strip_prefix(MARK).and_then(|n| n.parse().ok()) {
@@ -326,10 +445,12 @@ fn read(bytes: &[u8]) -> Result<Assembled, object::Error> {
             // Only their place distinguishes names without a declared type from data.
             let function = symbol.kind() == SymbolKind::Text;
             let (global, weak) = (symbol.is_global(), symbol.is_weak());
-            out.symbols.push(Symbol { name: name.to_owned(), place, global, function, weak });
+            let data = symbol.kind() == SymbolKind::Data;
+            out.symbols.push(Symbol { name: name.to_owned(), place, global, function, weak, data });
         }
     }
-    let flag = |section: &object::Section<'_, '_>, flag: u32| matches!(section.flags(), object::SectionFlags::Elf { sh_flags } if sh_flags & u64::from(flag) != 0);
+    out.seen.sort();
+    let flag = |section: &object::Section<'_, '_>, flag: u32| flags(section) & u64::from(flag) != 0;
     let loaded = |section: &object::Section<'_, '_>| flag(section, object::elf::SHF_ALLOC);
     // Tables of unwinders are data like others if something else refers to them.
     let of_unwinders =
@@ -351,9 +472,18 @@ fn read(bytes: &[u8]) -> Result<Assembled, object::Error> {
         let code = section.kind() == object::SectionKind::Text;
         let idle = !code && (!loaded(&section) || of_unwinders(name) && !named.contains(&section.index()));
         if idle { &mut out.idle } else { &mut busy }.insert(name.to_owned());
+        if !idle {
+            out.shapes.push(Shape {
+                name: name.to_owned(),
+                kind: section.kind(),
+                flags: flags(&section),
+                align: section.align(),
+                size: if code { 0 } else { section.size() },
+            });
+        }
         if !code {
             if !idle {
-                out.data.push((name.to_owned(), section.uncompressed_data()?.into_owned()));
+                out.data.push((name.to_owned(), section.data()?.to_vec()));
             }
             if flag(&section, object::elf::SHF_WRITE) && !name.starts_with(".data.rel.ro") {
                 out.written.insert(section.index().0);
@@ -362,11 +492,27 @@ fn read(bytes: &[u8]) -> Result<Assembled, object::Error> {
                 continue;
             }
         } else {
-            out.code.insert(section.index().0, section.uncompressed_data()?.into_owned());
+            out.code.insert(section.index().0, section.data()?.to_vec());
         }
         let number = section.index().0;
         for (offset, relocation) in section.relocations() {
-            let RelocationTarget::Symbol(target) = relocation.target() else { continue };
+            let kind = match relocation.flags() {
+                object::RelocationFlags::Elf { r_type } => r_type,
+                _ => u32::MAX,
+            };
+            // It fills nothing in.
+            if kind == object::elf::R_X86_64_NONE {
+                continue;
+            }
+            let absolute = relocation.kind() == RelocationKind::Absolute;
+            let addend = relocation.addend();
+            let mut reference = Reference { name: None, place: None, addend, absolute, kind };
+            let field = Place { section: number, offset };
+            let whole = offset.checked_add(reference.width()).is_some_and(|end| end <= section.size());
+            let RelocationTarget::Symbol(target) = relocation.target() else {
+                refer(&mut out, field, reference, whole)?;
+                continue;
+            };
             let symbol = file.symbol_by_index(target)?;
             // A symbol that other files may define instead, or that only finds the function to run, is not the code that is called.
             let elsewhere = symbol.is_weak()
@@ -375,14 +521,57 @@ fn read(bytes: &[u8]) -> Result<Assembled, object::Error> {
                 let base = if symbol.kind() == SymbolKind::Section { 0 } else { symbol.address() };
                 Place { section: section.0, offset: base }
             });
-            let name = symbol.name().ok().filter(|name| !name.is_empty()).map(str::to_owned);
-            let absolute = relocation.kind() == RelocationKind::Absolute;
-            let reference = Reference { name, place, addend: relocation.addend(), absolute };
-            out.references.insert(Place { section: number, offset }, reference);
+            reference.name = symbol.name().ok().filter(|name| !name.is_empty()).map(str::to_owned);
+            reference.place = place;
+            refer(&mut out, field, reference, whole)?;
         }
     }
     out.idle.retain(|name| !busy.contains(name));
     Ok(out)
+}
+
+/// Adds a reference. Each has a field of its own inside its section.
+fn refer(out: &mut Assembled, field: Place, reference: Reference, whole: bool) -> Result<(), AssembleError> {
+    if !whole {
+        return Err(AssembleError::Object(format!(
+            "a reference beyond the end of section {}",
+            field.section
+        )));
+    }
+    match out.references.insert(field, reference) {
+        None => Ok(()),
+        Some(_) => {
+            let Place { section, offset } = field;
+            Err(AssembleError::Object(format!("two references for byte {offset} of section {section}")))
+        }
+    }
+}
+
+fn flags(section: &object::Section<'_, '_>) -> u64 {
+    if let object::SectionFlags::Elf { sh_flags } = section.flags() { sh_flags } else { 0 }
+}
+
+/// What other files see of a symbol: nothing, if it is local.
+fn seen(file: &object::File<'_>, symbol: &object::Symbol<'_, '_>) -> Result<Option<Seen>, AssembleError> {
+    let name = symbol.name()?;
+    if symbol.is_local() || name.is_empty() {
+        return Ok(None);
+    }
+    let flags = match symbol.flags() {
+        object::SymbolFlags::Elf { st_info, st_other } => (st_info, st_other),
+        _ => (0, 0),
+    };
+    let home = match symbol.section_index() {
+        Some(section) if file.section_by_index(section)?.kind() == object::SectionKind::Text => {
+            SeenAt::Code(section.0)
+        }
+        Some(section) => SeenAt::Data(Place { section: section.0, offset: symbol.address() }, symbol.size()),
+        None if symbol.is_undefined() || symbol.is_common() => {
+            SeenAt::Elsewhere(symbol.address(), symbol.size())
+        }
+        None => SeenAt::Number(symbol.address()),
+    };
+    Ok(Some(Seen { name: name.to_owned(), flags, home }))
 }
 
 #[cfg(test)]

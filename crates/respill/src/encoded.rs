@@ -16,6 +16,9 @@ use crate::text::{Kind, Text};
 const PREFIXES: [&str; 11] =
     ["rep", "repe", "repz", "repne", "repnz", "lock", "data16", "data32", "addr32", "rex64", "notrack"];
 
+/// The most rounds in which jumps to bytes are looked for.
+const ROUNDS: usize = 64;
+
 /// Whether a statement is only a prefix of the next one.
 pub(crate) fn is_prefix(said: &str) -> bool {
     said.split_ascii_whitespace().all(|word| PREFIXES.contains(&word.to_ascii_lowercase().as_str()))
@@ -48,6 +51,7 @@ pub(crate) fn may_be_one(text: &Text, statement: usize) -> bool {
 pub(crate) fn decode(text: &Text, assembled: &Assembled) -> Vec<Op> {
     let functions = assembled.symbols.iter().filter(|symbol| symbol.function || symbol.global);
     let mut entered: BTreeSet<Place> = functions.map(|symbol| symbol.place).collect();
+    let mut rounds = 0;
     loop {
         let (out, chosen) = with_bytes(text, assembled, &entered);
         let targets = out.iter().filter_map(|op| match aim(&op.instruction, op.place, assembled) {
@@ -56,8 +60,9 @@ pub(crate) fn decode(text: &Text, assembled: &Assembled) -> Vec<Op> {
         });
         let before = entered.len();
         entered.extend(targets);
-        // Without `.byte`, or without a new place, another round finds the same.
-        if !chosen || entered.len() == before {
+        rounds += 1;
+        // Without `.byte`, or without a new place, another round finds the same. Bytes that are not found in time stay bytes.
+        if !chosen || entered.len() == before || rounds == ROUNDS {
             return out;
         }
     }
@@ -104,7 +109,9 @@ fn with_bytes(text: &Text, assembled: &Assembled, entered: &BTreeSet<Place>) -> 
             place,
             instruction,
             target: None,
+            aim: None,
             references: Vec::new(),
+            fields: Vec::new(),
             after: Gap::Nothing,
         });
     }

@@ -5,6 +5,7 @@
 //! through the cell of its caller's frame in which `rcx` was put right before the jump.
 #![forbid(unsafe_code)]
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use iced_x86::{FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
@@ -99,11 +100,38 @@ pub struct Function {
     pub(crate) doors: BTreeSet<usize>,
     /// Registers that its callees in the file must keep, since they hold addresses of tables.
     pub(crate) kept: BTreeSet<Register>,
-    /// The number of loops around each instruction.
+    /// The number of loops around each instruction, up to a limit for all loops together.
     pub depth: HashMap<usize, u32>,
 }
 
 impl Function {
+    /// A function of which only the entry is known.
+    fn begin(program: &Program, entry: usize, way: Option<Way>, pads: &BTreeSet<usize>) -> Function {
+        let names = program.names.get(&entry);
+        Function {
+            entry,
+            names: names.map_or_else(
+                || vec![format!("line {}", program.line(entry))],
+                |names| names.iter().map(|name| name.name.clone()).collect(),
+            ),
+            global: names.is_some_and(|names| names.iter().any(|name| name.global)),
+            body: Vec::new(),
+            next: HashMap::new(),
+            calls: BTreeMap::new(),
+            exits: BTreeMap::new(),
+            astray: Vec::new(),
+            gotos: Vec::new(),
+            way,
+            loaded: BTreeMap::new(),
+            sums: BTreeSet::new(),
+            entries: BTreeSet::new(),
+            doors: BTreeSet::new(),
+            kept: BTreeSet::new(),
+            pads: pads.clone(),
+            depth: HashMap::new(),
+        }
+    }
+
     /// Its name for messages: the first without a leading `_` or `.`, else without a leading `.`, if any.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -131,16 +159,28 @@ impl Function {
     }
 }
 
-/// The functions of a program in the order of their entries. Those that begin at `parts` are parts of others.
-#[must_use]
+/// The most rounds in which jumps that seemed to be calls are given up.
+const ROUNDS: usize = 64;
+
+/// The instructions and edges of all functions that are followed, by the length of the program. Functions may share instructions, and each
+/// jump through a pointer may go to all places of its function.
+const fn most(program: &Program) -> usize {
+    32 * program.ops.len() + (1 << 20)
+}
+
+/// The functions of a program in the order of their entries. Those that begin at `parts` are parts of others. `None` if they have too
+/// many instructions and edges.
 pub(crate) fn functions(
     program: &Program,
     landing: &BTreeMap<usize, Option<BTreeSet<usize>>>,
     parts: &BTreeSet<usize>,
-) -> Vec<Function> {
+) -> Option<Vec<Function>> {
     let mut links = links(program);
-    loop {
-        let out = linked_by(program, landing, parts, &links);
+    for round in 0.. {
+        if round == ROUNDS {
+            links.clear();
+        }
+        let out = linked_by(program, landing, parts, &links)?;
         // Code that gets there in another way has left no return address.
         let callees = out.iter().flat_map(|f| f.callees().map(move |(op, callee)| (f, op, callee)));
         let otherwise = callees.filter(|(f, op, _)| f.calls.get(op).is_none_or(|call| !call.link));
@@ -158,9 +198,29 @@ pub(crate) fn functions(
         let before = links.len();
         links.retain(|_, link| !mixed.contains(&link.to));
         if links.len() == before {
-            return out;
+            return Some(out);
         }
     }
+    None
+}
+
+/// The entries of a program that is not followed, each as a function of one instruction that may go anywhere.
+pub(crate) fn not_followed(program: &Program) -> Vec<Function> {
+    let named =
+        program.names.iter().filter(|(_, names)| names.iter().any(|name| name.global || name.function));
+    let mut entries: BTreeSet<usize> = named.map(|(&op, _)| op).collect();
+    if entries.is_empty() {
+        entries.insert(0);
+    }
+    let one = |entry: usize| {
+        let mut out = Function::begin(program, entry, None, &BTreeSet::new());
+        out.body.push(entry);
+        out.astray.push(entry);
+        out.next.insert(entry, Vec::new());
+        out.depth.insert(entry, 0);
+        out
+    };
+    entries.into_iter().map(one).collect()
 }
 
 /// The same, with these jumps as calls.
@@ -169,7 +229,7 @@ fn linked_by(
     landing: &BTreeMap<usize, Option<BTreeSet<usize>>>,
     parts: &BTreeSet<usize>,
     links: &BTreeMap<usize, Link>,
-) -> Vec<Function> {
+) -> Option<Vec<Function>> {
     let tables = tables::tables(program);
     let mut entries: BTreeSet<usize> = BTreeSet::new();
     for (&op, names) in &program.names {
@@ -186,11 +246,13 @@ fn linked_by(
     let linked: BTreeMap<usize, Way> = links.values().map(|link| (link.to, link.way)).collect();
     entries.extend(linked.keys());
     entries.retain(|entry| !parts.contains(entry));
-    let known = Known { entries: &entries, links, tables: &tables, landing, names: by_name(program) };
-    let mut out: Vec<Function> = entries
-        .iter()
-        .map(|&entry| function(program, entry, &known, linked.get(&entry).copied(), None))
-        .collect();
+    let room = Cell::new(most(program));
+    let known = Known { entries: &entries, links, tables: &tables, landing, names: by_name(program), room };
+    let mut out: Vec<Function> = Vec::new();
+    for &entry in &entries {
+        out.push(function(program, entry, &known, linked.get(&entry).copied(), None));
+        known.has_room()?;
+    }
     let taken = taken_but(program, &closed(program, &tables, &out));
     let inside: BTreeSet<usize> = taken.ops.difference(&entries).copied().collect();
     let mut owners: HashMap<usize, usize> = HashMap::new();
@@ -214,7 +276,11 @@ fn linked_by(
         }
         out
     };
-    out = out.into_iter().map(complete).collect();
+    let found = std::mem::take(&mut out);
+    for one in found {
+        out.push(complete(one));
+        known.has_room()?;
+    }
     // A place that no function reaches is called by its address.
     let mut reached: HashSet<usize> = out.iter().flat_map(|f| &f.body).copied().collect();
     for &entry in inside.iter().filter(|entry| !parts.contains(entry)) {
@@ -222,6 +288,7 @@ fn linked_by(
             let found = complete(function(program, entry, &known, None, None));
             reached.extend(&found.body);
             out.push(found);
+            known.has_room()?;
         }
     }
     out.sort_by_key(|f| f.entry);
@@ -230,37 +297,42 @@ fn linked_by(
         let Function { entry, body, doors, .. } = function;
         doors.extend(body.iter().filter(|op| *op != entry && inside.contains(op)));
     }
-    out
+    Some(out)
 }
 
 /// Finds calls at the end of their section that may return: only those of a function of this file that has no way back may not.
 fn run_off(functions: &mut [Function]) {
+    // The functions that have a way back if another one has, by its entry.
+    let mut through: HashMap<usize, Vec<usize>> = HashMap::new();
+    let mut todo: Vec<usize> = Vec::new();
+    for f in functions.iter() {
+        let calls = f.calls.values().filter(|call| call.back.is_none()).map(|call| &call.callee);
+        let tails =
+            f.exits.values().filter_map(|exit| if let Exit::Tail(to) = exit { Some(to) } else { None });
+        let returns = f.exits.values().any(|exit| matches!(exit, Exit::Return | Exit::Link));
+        let mut back = !f.astray.is_empty() || returns;
+        for callee in calls.chain(tails) {
+            match callee {
+                Callee::Local(entry) => through.entry(*entry).or_default().push(f.entry),
+                Callee::External(name) => back |= !well_known::never_returns(name),
+                Callee::Unknown => back = true,
+            }
+        }
+        todo.extend(back.then_some(f.entry));
+    }
     let mut returning: HashSet<usize> = HashSet::new();
-    let ends = |returning: &HashSet<usize>, call: &Call| match &call.callee {
+    while let Some(entry) = todo.pop() {
+        if returning.insert(entry) {
+            todo.extend(through.get(&entry).into_iter().flatten());
+        }
+    }
+    let ends = |call: &Call| match &call.callee {
         Callee::Local(entry) => returning.contains(entry),
         Callee::External(name) => !well_known::never_returns(name),
         Callee::Unknown => true,
     };
-    loop {
-        let back = |f: &&Function| {
-            !f.astray.is_empty()
-                || f.calls.values().any(|call| call.back.is_none() && ends(&returning, call))
-                || f.exits.values().any(|exit| match exit {
-                    Exit::Return | Exit::Link => true,
-                    Exit::Tail(Callee::Local(entry)) => returning.contains(entry),
-                    Exit::Tail(Callee::External(name)) => !well_known::never_returns(name),
-                    Exit::Tail(Callee::Unknown) => true,
-                    Exit::Stop => false,
-                })
-        };
-        let found: HashSet<usize> = functions.iter().filter(back).map(|f| f.entry).collect();
-        if found.len() == returning.len() {
-            break;
-        }
-        returning = found;
-    }
     for function in functions {
-        let ends = function.calls.iter().filter(|(_, call)| call.back.is_none() && ends(&returning, call));
+        let ends = function.calls.iter().filter(|(_, call)| call.back.is_none() && ends(call));
         function.astray.extend(ends.map(|(&op, _)| op).collect::<Vec<_>>());
     }
 }
@@ -272,6 +344,18 @@ struct Known<'a> {
     tables: &'a HashMap<String, Table>,
     landing: &'a BTreeMap<usize, Option<BTreeSet<usize>>>,
     names: HashMap<&'a str, usize>,
+    /// How many further instructions and edges may be followed.
+    room: Cell<usize>,
+}
+
+impl Known<'_> {
+    fn spend(&self, count: usize) {
+        self.room.set(self.room.get().saturating_sub(count));
+    }
+
+    fn has_room(&self) -> Option<()> {
+        (self.room.get() > 0).then_some(())
+    }
 }
 
 /// A jump that is a call.
@@ -356,6 +440,9 @@ fn function(
     let (mut pads, mut open) = (BTreeSet::new(), BTreeSet::new());
     loop {
         let mut out = with_pads(program, entry, known, linked, places.map(|(mine, _)| mine), &pads, &open);
+        if known.has_room().is_none() {
+            return out;
+        }
         if let Some((_, all)) = places {
             out.doors = out.body.iter().copied().filter(|op| *op != entry && all.contains(op)).collect();
         }
@@ -381,29 +468,7 @@ fn with_pads(
     open: &BTreeSet<usize>,
 ) -> Function {
     let Known { entries, links, tables, names: ref defined, .. } = *known;
-    let names = program.names.get(&entry);
-    let mut out = Function {
-        entry,
-        names: names.map_or_else(
-            || vec![format!("line {}", program.line(entry))],
-            |names| names.iter().map(|name| name.name.clone()).collect(),
-        ),
-        global: names.is_some_and(|names| names.iter().any(|name| name.global)),
-        body: Vec::new(),
-        next: HashMap::new(),
-        calls: BTreeMap::new(),
-        exits: BTreeMap::new(),
-        astray: Vec::new(),
-        gotos: Vec::new(),
-        way: linked,
-        loaded: BTreeMap::new(),
-        sums: BTreeSet::new(),
-        entries: BTreeSet::new(),
-        doors: BTreeSet::new(),
-        kept: BTreeSet::new(),
-        pads: pads.clone(),
-        depth: HashMap::new(),
-    };
+    let mut out = Function::begin(program, entry, linked, pads);
     let callee = |target: &Option<Target>| match target {
         Some(Target::Op(to)) => Callee::Local(*to),
         // A weak or indirect symbol of this file may lead anywhere, including to its code here.
@@ -430,7 +495,8 @@ fn with_pads(
     loop {
         let Some(i) = todo.pop() else {
             // Code reached through tables may name further tables.
-            todo = by_distance(program, &mut out, &mut seen, tables);
+            known.spend(if out.sums.is_empty() { 0 } else { seen.len() });
+            todo = by_distance(program, &mut out, &mut seen, known);
             if todo.is_empty() {
                 break;
             }
@@ -562,12 +628,21 @@ fn with_pads(
             }
             FlowControl::Next => fall(&mut out, &mut next),
         }
+        known.spend(1 + next.len());
+        if known.has_room().is_none() {
+            // What is found is not used.
+            todo.clear();
+            next.clear();
+        }
         for &to in &next {
             if seen.insert(to) {
                 todo.push(to);
             }
         }
         out.next.insert(i, next);
+    }
+    if known.has_room().is_none() {
+        return Function::begin(program, entry, linked, &BTreeSet::new());
     }
     out.astray.extend(out.sums.iter().filter(|i| out.next[i].is_empty()));
     // A table of functions is not a table of places inside one.
@@ -640,14 +715,19 @@ fn by_distance(
     program: &Program,
     out: &mut Function,
     seen: &mut BTreeSet<usize>,
-    tables: &HashMap<String, Table>,
+    known: &Known<'_>,
 ) -> Vec<usize> {
+    let tables = known.tables;
     if out.sums.is_empty() {
         return Vec::new();
     }
     let mine = seen.iter().filter_map(|&op| tables::named(program, op, tables));
     let targets: BTreeSet<usize> =
         mine.filter(|(_, table)| table.distances).flat_map(|(_, table)| &table.targets).copied().collect();
+    known.spend(out.sums.len().saturating_mul(targets.len()));
+    if known.has_room().is_none() {
+        return Vec::new();
+    }
     for i in &out.sums {
         let next = out.next.entry(*i).or_default();
         let more: Vec<usize> = targets.iter().copied().filter(|to| !next.contains(to)).collect();
@@ -674,28 +754,32 @@ fn depth(function: &Function) -> HashMap<usize, u32> {
     }
     let before = function.before();
     // Loops with the same head are one.
-    let mut loops: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    let mut loops: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (from, all) in &function.next {
         for head in all {
             let [a, b] = [nodes[from], nodes[head]];
             let back = left[a.index()] <= left[b.index()]
                 && dominators.dominators(a).is_some_and(|mut all| all.any(|d| d == b));
-            if !back {
-                continue;
-            }
-            let body = loops.entry(*head).or_default();
-            body.insert(*head);
-            let mut todo = vec![*from];
-            while let Some(i) = todo.pop() {
-                if body.insert(i) {
-                    todo.extend(before.get(&i).into_iter().flatten());
-                }
+            if back {
+                loops.entry(*head).or_default().push(*from);
             }
         }
     }
     let mut out: HashMap<usize, u32> = function.body.iter().map(|&i| (i, 0)).collect();
-    for i in loops.values().flatten() {
-        *out.entry(*i).or_default() += 1;
+    let mut room = 256 * function.body.len() + (1 << 16);
+    for (head, mut todo) in loops {
+        let mut body = HashSet::from([head]);
+        while let Some(i) = todo.pop() {
+            if body.insert(i) {
+                todo.extend(before.get(&i).into_iter().flatten());
+            }
+        }
+        // Loops inside many others are not counted.
+        let Some(rest) = room.checked_sub(body.len()) else { break };
+        room = rest;
+        for i in body {
+            *out.entry(i).or_default() += 1;
+        }
     }
     out
 }

@@ -192,10 +192,10 @@ pub fn keeps(program: &Program, function: &Function, frame: &Frame, outlines: &O
 }
 
 /// Follows a function's registers to a fixed point, and lists its accesses. Callees that are not in `outlines` are
-/// unknown.
+/// unknown. `None` if its instructions hold more than `room` cells in all.
 #[must_use]
-pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Frame {
-    let (mut walker, before) = settled(program, function, outlines);
+pub fn frame(program: &Program, function: &Function, outlines: &Outlines, room: usize) -> Option<Frame> {
+    let (mut walker, before) = settled(program, function, outlines, room)?;
     let mut out = Frame {
         accesses: Vec::new(),
         outside: Vec::new(),
@@ -285,7 +285,7 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
             out.accesses.push(Access { op: i, place, size, reads, always_reads, writes, overwrites });
         }
     }
-    out
+    Some(out)
 }
 
 /// Whether the linker decides how far a memory operand is from its registers.

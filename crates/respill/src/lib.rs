@@ -23,6 +23,7 @@ pub mod lint;
 pub mod load;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod measure;
+mod modelled;
 pub mod names;
 pub mod neighbours;
 mod outlines;

@@ -125,6 +125,8 @@ struct Walk<'a> {
     analysis: &'a Analysis,
     info: InstructionInfoFactory,
     effects: HashMap<usize, Effect>,
+    /// The units by their entries.
+    units: HashMap<usize, usize>,
     /// What the function that is followed meets.
     meets: Meets,
     found: BTreeSet<(Fault, usize, usize, usize)>,
@@ -146,6 +148,7 @@ pub fn lint(analysis: &Analysis) -> Vec<Finding> {
         analysis,
         info: InstructionInfoFactory::new(),
         effects: HashMap::new(),
+        units: analysis.units.iter().enumerate().map(|(n, unit)| (unit.function.entry, n)).collect(),
         meets: Meets::default(),
         found: BTreeSet::new(),
     };
@@ -295,8 +298,8 @@ impl Walk<'_> {
         if let Some(call) = analysis.units[n].function.calls.get(&op) {
             match call.callee {
                 Callee::Local(entry) => {
-                    let callee = analysis.units.iter().position(|u| u.function.entry == entry);
-                    let effect = callee.and_then(|c| self.effects.get(&c)).copied().unwrap_or_default();
+                    let callee = self.units.get(&entry);
+                    let effect = callee.and_then(|c| self.effects.get(c)).copied().unwrap_or_default();
                     if let (Some((since, _)), Some(_)) = (state.x87, effect.touches) {
                         self.found.insert((Fault::LiveFloat, n, op, since));
                     }

@@ -185,7 +185,8 @@ impl Loaded {
                 SectionKind::Data | SectionKind::UninitializedData => Group::Data,
                 _ => continue,
             };
-            let mut bytes = section.uncompressed_data()?.into_owned();
+            // The object's reader has bounded the sizes of all sections.
+            let mut bytes = section.data()?.to_vec();
             bytes.resize(section.size() as usize, 0);
             let plain = section.relocations().next().is_none();
             align.insert(section.index().0, section.align().max(1));
@@ -468,7 +469,7 @@ impl Room {
                     if name.is_empty() { piece.name.clone() } else { name.to_owned() }
                 };
                 let target = *self.addresses.get(&number.0).ok_or_else(|| LoadError::Undefined(name()))?;
-                let at = piece.address + offset;
+                let at = piece.address.wrapping_add(offset);
                 let plus = |address: u64| address.wrapping_add_signed(relocation.addend());
                 let relative = |address: u64| plus(address).wrapping_sub(at);
                 let (value, size, signed) = match r_type {
@@ -501,7 +502,8 @@ impl Room {
                     } else {
                         u32::try_from(value).is_ok()
                     };
-                let field = bytes.get_mut(offset as usize..offset as usize + size);
+                let begin = offset as usize;
+                let field = begin.checked_add(size).and_then(|end| bytes.get_mut(begin..end));
                 match field {
                     Some(field) if fits => field.copy_from_slice(&value.to_le_bytes()[..size]),
                     Some(_) => return Err(LoadError::Far(name())),

@@ -16,7 +16,11 @@ use crate::frame::{self, Address, CALLEE_SAVED, Frame, GENERAL, Outline, Outline
 use crate::program::Program;
 use crate::slots::{self, Slot};
 
+/// The most cells, live values and suspects that all functions hold, summed over their instructions and slots. Each has some 50 bytes.
+pub(crate) const MOST: usize = 1 << 24;
+
 /// The frames of all functions, and in which cycle of calls each is: callees have lower numbers than their callers.
+#[derive(Default)]
 pub(crate) struct Framed {
     pub(crate) frames: Vec<(Frame, Vec<Slot>)>,
     pub(crate) cycles: Vec<usize>,
@@ -26,12 +30,12 @@ pub(crate) struct Framed {
 /// The most often that an outline of a cycle grows, before it counts as touching everything.
 const PATIENCE: usize = 6;
 
-/// The frames and slots of all functions.
+/// The frames and slots of all functions. `None` if they hold more than [`MOST`].
 pub(crate) fn framed(
     program: &Program,
     functions: &mut [Function],
     by_entry: &HashMap<usize, usize>,
-) -> Framed {
+) -> Option<Framed> {
     let mut graph = DiGraph::<usize, ()>::new();
     let nodes: Vec<_> = (0..functions.len()).map(|n| graph.add_node(n)).collect();
     for (n, function) in functions.iter().enumerate() {
@@ -46,6 +50,8 @@ pub(crate) fn framed(
     let mut outlines = Outlines::new();
     let mut frames: Vec<Option<(Frame, Vec<Slot>)>> = functions.iter().map(|_| None).collect();
     let mut cycles = vec![0; functions.len()];
+    // What all functions hold, and each of them.
+    let (mut all, mut held) = (0, vec![0; functions.len()]);
     for (number, members) in tarjan_scc(&graph).into_iter().enumerate() {
         let recursive = members.len() > 1 || graph.contains_edge(members[0], members[0]);
         for &node in &members {
@@ -68,7 +74,8 @@ pub(crate) fn framed(
             for op in functions[n].gotos.clone() {
                 functions[n].next.insert(op, ways.get(&op).cloned().unwrap_or_default());
             }
-            let mut frame = frame::frame(program, &functions[n], &outlines);
+            all -= held[n];
+            let mut frame = frame::frame(program, &functions[n], &outlines, MOST - all)?;
             // A function called in between may change the register that holds another function's address.
             let keeps = |call: &Call, register: &Register| match &call.callee {
                 Callee::Local(entry) => outlines.get(entry).is_some_and(|o| o.keeps.contains(register)),
@@ -84,7 +91,7 @@ pub(crate) fn framed(
                 functions[n].calls.entry(*op).and_modify(|call| call.callee = Callee::Unknown);
             }
             if !unknown.is_empty() {
-                frame = frame::frame(program, &functions[n], &outlines);
+                frame = frame::frame(program, &functions[n], &outlines, MOST - all)?;
             }
             // A jump through a pointer goes to places with its stack pointer. With the entry's it may also go to another function.
             for op in functions[n].gotos.clone() {
@@ -98,14 +105,18 @@ pub(crate) fn framed(
                 functions[n].gotos.iter().copied().filter(|op| may_leave(&frame, *op)).collect();
             if leaves.iter().any(|op| !functions[n].exits.contains_key(op)) {
                 functions[n].exits.extend(leaves.into_iter().map(|op| (op, Exit::Tail(Callee::Unknown))));
-                frame = frame::frame(program, &functions[n], &outlines);
+                frame = frame::frame(program, &functions[n], &outlines, MOST - all)?;
             }
             if functions[n].astray.is_empty() {
-                let door = frame::second_entry(program, &functions[n], &frame, &outlines);
+                let door = frame::second_entry(program, &functions[n], &frame, &outlines, MOST - all)?;
                 functions[n].astray.extend(door);
             }
             let function = &functions[n];
-            let mut slots = slots::slots(program, function, &frame, &outlines);
+            held[n] = frame.before.values().map(|state| state.stored.len()).sum();
+            let room = (MOST - all).checked_sub(held[n])?;
+            let (mut slots, more) = slots::slots(program, function, &frame, &outlines, room)?;
+            held[n] += more;
+            all += held[n];
             // It counts as an address that escapes.
             if let Some(op) = slots::reads_left(function, &frame, &slots) {
                 slots.iter_mut().for_each(|slot| slots::suspect(slot, op));
@@ -137,7 +148,7 @@ pub(crate) fn framed(
             frames[n] = Some((frame, slots));
         }
     }
-    Framed { frames: frames.into_iter().flatten().collect(), cycles, outlines }
+    Some(Framed { frames: frames.into_iter().flatten().collect(), cycles, outlines })
 }
 
 /// Whether the stack pointer may be the entry's at an instruction.

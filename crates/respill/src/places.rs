@@ -6,7 +6,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use iced_x86::{FlowControl, Mnemonic};
 
 use crate::assembler::{Place, Reference};
-use crate::program::{Op, Program, Target};
+use crate::program::{Gap, Op, Program, Spot, Target, is_near_branch};
+use crate::text::Kind;
 
 /// Places whose address the text takes.
 pub(crate) struct Taken {
@@ -26,7 +27,8 @@ pub(crate) fn taken_but(program: &Program, closed: &BTreeSet<usize>) -> Taken {
     let mut out = BTreeSet::new();
     let by_name = by_name(program);
     let named = |said: &str| named_in(&by_name, said);
-    let unlit = |said: &str| words(said).any(|word| program.dark.contains(word));
+    let unlit =
+        |said: &str| words(said).any(|word| program.dark.get(word).is_some_and(|dark| dark.beyond.is_none()));
     let mut dark = false;
     for (i, op) in program.ops.iter().enumerate() {
         if op.instruction.flow_control() == FlowControl::Next || op.instruction.is_invalid() {
@@ -91,6 +93,145 @@ pub(crate) fn taken_but(program: &Program, closed: &BTreeSet<usize>) -> Taken {
         }
     }
     Taken { ops: out, dark }
+}
+
+/// Where code is entered otherwise than at the beginning of an instruction that is known to be entered.
+pub(crate) struct Hidden {
+    /// Instructions that may be entered inside, or to which bytes lead that may run.
+    pub(crate) ops: BTreeSet<usize>,
+    /// The line of a statement that makes an address by counting bytes of code: it may lead into any instruction.
+    pub(crate) anywhere: Option<usize>,
+}
+
+/// Where symbols, branches and addresses lead into instructions.
+pub(crate) fn hidden_entries(program: &Program) -> Hidden {
+    let mut ops = BTreeSet::new();
+    let absolute = |reference: &&Reference| reference.absolute;
+    let own = program.ops.iter().flat_map(|op| &op.references);
+    let addresses = own.chain(program.pointers.values()).filter(absolute);
+    let addresses = addresses.filter_map(|reference| Some((into_code(program, reference)?, false)));
+    let aims = program.ops.iter().filter_map(|op| Some((op.aim?, is_near_branch(&op.instruction))));
+    let symbols = program.dark.values().map(|dark| (dark.place, dark.called));
+    for (place, runs) in addresses.chain(aims).chain(symbols) {
+        let gap = match program.spot(place) {
+            Spot::Op(_) | Spot::Data(_) => continue,
+            Spot::Inside(op, _) => {
+                ops.insert(op);
+                continue;
+            }
+            Spot::Behind(op, _) => &program.ops[op].after,
+            Spot::Lead(place) => &program.lead[&place.section],
+        };
+        // What runs there goes on to the next instruction, unless it is data.
+        if runs || *gap == Gap::Filling {
+            let end = Place { offset: u64::MAX, ..place };
+            let next = program.starts.range(place..=end).next().map(|(_, &op)| op);
+            // Other files can call a global function with any state.
+            let open =
+                |op: &usize| program.names.get(op).is_some_and(|all| all.iter().any(|name| name.global));
+            ops.extend(next.filter(|op| !open(op)));
+        }
+    }
+    // The object has no symbol for a label that is a number. One behind a prefix leads into the instruction.
+    let (mut next, mut prefix, mut labelled) = (0, None, false);
+    for (i, statement) in program.text.statements().iter().enumerate() {
+        if statement.kind == Kind::Label {
+            labelled |= program.text.of(i).starts_with(|c: char| c.is_ascii_digit());
+            continue;
+        }
+        let begins = program.ops.get(next).is_some_and(|op| op.statement == i);
+        if labelled && !begins {
+            ops.extend(prefix);
+        }
+        (prefix, labelled) = (Some(next).filter(|&op| begins && !program.is_plain(op)), false);
+        next += usize::from(begins);
+    }
+    Hidden { ops, anywhere: anywhere(program) }
+}
+
+/// The line of a statement that makes an address by counting bytes of code.
+fn anywhere(program: &Program) -> Option<usize> {
+    let by_name = by_name(program);
+    let code = |said: &str| {
+        let named = |word: &str| word == "." || by_name.contains_key(word) || program.dark.contains_key(word);
+        words(said).filter(|word| named(word)).count() + numbers(said).count()
+    };
+    let line = |statement: usize| Some(program.text.statements()[statement].line);
+    for (i, op) in program.ops.iter().enumerate() {
+        // Where a branch goes is known, and so is a place that one label names.
+        let said = program.said(i);
+        let counts = |value: &str| {
+            let value = value.trim().trim_start_matches(['$', '*']);
+            let end = value.find(['(', '[']).unwrap_or(value.len());
+            code(value) > 1 && !is_simple(&value[..end])
+        };
+        let operands = said.trim_start().split_once(char::is_whitespace).map_or("", |(_, operands)| operands);
+        if !is_near_branch(&op.instruction) && said.contains(['+', '-']) && operands.split(',').any(counts) {
+            return line(op.statement);
+        }
+    }
+    let (mut loaded, mut moved) = (true, None);
+    for i in 0..program.text.statements().len() {
+        let Some((directive, rest)) = program.text.directive(i) else { continue };
+        match directive.as_str() {
+            ".section" | ".pushsection" => {
+                let name = rest.split(',').next().unwrap_or_default().trim();
+                loaded = !program.idle.contains(name);
+            }
+            ".text" | ".data" | ".bss" | ".popsection" | ".previous" => loaded = true,
+            ".reloc" => moved = moved.or(line(i)),
+            _ if loaded && !says_nothing(&directive, rest) => {
+                let (rest, assigned) = match directive.as_str() {
+                    ".set" | ".equ" | ".equiv" | ".eqv" => {
+                        (rest.split_once(',').map_or("", |(_, rest)| rest), true)
+                    }
+                    _ if !directive.starts_with('.') || rest.starts_with('=') => {
+                        (rest.trim_start_matches('='), true)
+                    }
+                    _ => (rest, false),
+                };
+                let counts = |value: &str| code(value) > 0 && !is_simple(value);
+                let counted = if assigned { counts(rest) } else { rest.split(',').any(counts) };
+                if counted {
+                    return line(i);
+                }
+            }
+            _ => (),
+        }
+    }
+    // A distance that no label shows, to a place that a directive chose.
+    let distances = moved.map(|_| distances(program))?;
+    let odd = program.pointers.iter().any(|(field, reference)| {
+        let there = into_code(program, reference).filter(|_| !reference.absolute);
+        there.is_some_and(|there| !distances.contains(&distance(field, there)))
+    });
+    moved.filter(|_| odd)
+}
+
+/// Whether a value is a place with a number added, or the distance of two places: then the object shows where it leads.
+fn is_simple(value: &str) -> bool {
+    let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$' | '@') || !c.is_ascii();
+    let value = value.trim();
+    let bare = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
+    let (mut names, mut numbers) = (Vec::new(), 0);
+    for (at, term) in bare.split(['+', '-']).enumerate() {
+        let term = term.trim();
+        if term.is_empty() || !term.chars().all(part) {
+            return false;
+        }
+        if term.starts_with(|c: char| c.is_ascii_digit()) && !numbered(term) {
+            numbers += 1;
+        } else {
+            names.push(at);
+        }
+    }
+    let sign = |term: usize| bare.chars().filter(|c| matches!(c, '+' | '-')).nth(term - 1);
+    match names[..] {
+        [] => true,
+        [only] => only == 0 || sign(only) == Some('+'),
+        [0, 1] => numbers == 0 && sign(1) == Some('-'),
+        _ => false,
+    }
 }
 
 /// The place that a reference outside instructions names, if it is in code.
@@ -202,18 +343,19 @@ fn hidden(said: &str) -> bool {
 
 /// Whether a statement refers to a label that is a number, as in `1b`.
 fn numbered(said: &str) -> bool {
-    said.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '.' | '%')).any(|word| {
+    numbers(said).next().is_some()
+}
+
+/// The labels in a statement that are numbers.
+fn numbers(said: &str) -> impl Iterator<Item = &str> {
+    said.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '.' | '%')).filter(|word| {
         let number = word.trim_end_matches(['b', 'f']);
         number.len() + 1 == word.len() && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
     })
 }
 
 /// The instructions at labels that a statement names.
-pub(crate) fn named(program: &Program, said: &str) -> Vec<usize> {
-    named_in(&by_name(program), said)
-}
-
-fn named_in(by_name: &HashMap<&str, usize>, said: &str) -> Vec<usize> {
+pub(crate) fn named_in(by_name: &HashMap<&str, usize>, said: &str) -> Vec<usize> {
     words(said).filter_map(|word| by_name.get(word)).copied().collect()
 }
 

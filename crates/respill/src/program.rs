@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 
-use crate::assembler::{self, AssembleError, Assembled, Place, Reference};
+use crate::assembler::{self, AssembleError, Assembled, Place, Reference, Seen, Shape};
 use crate::encoded;
 use crate::text::{Kind, Text, TextError};
 
@@ -35,6 +35,8 @@ pub enum Why {
     Unknown,
     /// Its repetitions do not mean what they seem to mean.
     Repeats,
+    /// The linker fills in bytes of this instruction that are not one of its constants, as `.reloc` can make it.
+    Reference,
     /// It has more bytes than [`Program::LONGEST`].
     Long,
 }
@@ -50,6 +52,9 @@ impl fmt::Display for ProgramError {
             Why::Assemble(e) => write!(f, ": {e}"),
             Why::Repeats => f.write_str(": its repetitions could not be written out"),
             Why::Unknown => f.write_str(": the assembler refuses this instruction"),
+            Why::Reference => f.write_str(
+                ": the linker fills in bytes of this instruction that are not one of its constants",
+            ),
             Why::Long => write!(f, ": longer than {} bytes", Program::LONGEST),
             Why::Empty => f.write_str(": there is no instruction in it"),
         }
@@ -78,8 +83,11 @@ pub struct Op {
     pub instruction: Instruction,
     /// Its branch target, or the code address that it computes from its own.
     pub target: Option<Target>,
-    /// References of its fields for the linker, in the order of the fields.
+    /// The place to which it branches or whose address it computes from its own, if it is in this file.
+    pub(crate) aim: Option<Place>,
+    /// References of its fields for the linker, in the order of the fields, and how far inside each field begins.
     pub(crate) references: Vec<Reference>,
+    pub(crate) fields: Vec<u64>,
     /// What lies between it and the next instruction of its section.
     pub(crate) after: Gap,
 }
@@ -128,6 +136,31 @@ pub(crate) fn is_idle(i: &Instruction) -> bool {
     matches!(i.mnemonic(), Mnemonic::Nop | Mnemonic::Endbr64 | Mnemonic::Endbr32)
 }
 
+/// A place, counted from the instruction before it: so it is the same in two versions of a text, whatever the length of their code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spot {
+    /// At an instruction, or at the filling before it.
+    Op(usize),
+    /// This many bytes inside one.
+    Inside(usize, u64),
+    /// This many bytes behind one.
+    Behind(usize, u64),
+    /// Before the first one of its section.
+    Lead(Place),
+    /// In a section without code.
+    Data(Place),
+}
+
+/// A symbol in code at which no instruction is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dark {
+    pub(crate) place: Place,
+    /// Whether code outside may call it: other files see it, or it was declared to be a function, and not to be data.
+    pub(crate) called: bool,
+    /// How far it lies behind the end of its section, if it does.
+    pub(crate) beyond: Option<u64>,
+}
+
 /// A text, its instructions in the order of the text, and its names.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -147,8 +180,15 @@ pub struct Program {
     pub(crate) targets: BTreeSet<usize>,
     /// Instructions that the assembler does not know.
     pub(crate) unknown: Vec<usize>,
-    /// Names of places in code at which no instruction is known.
-    pub(crate) dark: BTreeSet<String>,
+    /// Symbols in code at which no instruction is known.
+    pub(crate) dark: BTreeMap<String, Dark>,
+    /// The instruction that begins at each place.
+    pub(crate) starts: BTreeMap<Place, usize>,
+    /// The bytes of each section that holds code.
+    code: HashMap<usize, Vec<u8>>,
+    /// What the linker sees of symbols and sections, apart from places in code.
+    pub(crate) seen: Vec<Seen>,
+    pub(crate) shapes: Vec<Shape>,
     /// The names and bytes of sections that are loaded and hold no code.
     pub(crate) data: Vec<(String, Vec<u8>)>,
     /// References that no instruction makes: of data, and of what lies between instructions.
@@ -217,15 +257,26 @@ impl Program {
         let mut at: HashMap<Place, usize> = HashMap::new();
         let lead = gaps(&mut ops, &mut at, &assembled);
         at.extend(ops.iter().enumerate().map(|(i, op)| (op.place, i)));
+        let starts: BTreeMap<Place, usize> = ops.iter().enumerate().map(|(i, op)| (op.place, i)).collect();
+        if let Some(op) = torn(&ops, &starts, &assembled) {
+            return Err(fail(Some(text.statements()[ops[op].statement].line), Why::Reference));
+        }
         for op in &mut ops {
             op.target = match aim(&op.instruction, op.place, &assembled) {
-                Some(Aim::Place(place)) => at.get(&place).map(|&op| Target::Op(op)),
+                Some(Aim::Place(place)) => {
+                    op.aim = Some(place);
+                    at.get(&place).map(|&op| Target::Op(op))
+                }
                 Some(Aim::External(name)) => Some(Target::External(name)),
                 None => None,
             };
-            let fields = op.place.offset..op.place.offset + op.instruction.len() as u64;
-            let of = |offset| assembled.references.get(&Place { section: op.place.section, offset });
-            op.references = fields.filter_map(of).cloned().collect();
+            for by in 0..op.instruction.len() as u64 {
+                let field = Place { offset: op.place.offset + by, ..op.place };
+                if let Some(reference) = assembled.references.get(&field) {
+                    op.references.push(reference.clone());
+                    op.fields.push(by);
+                }
+            }
         }
         let fields = |op: &Op| {
             let Place { section, offset } = op.place;
@@ -238,17 +289,16 @@ impl Program {
         let places = own.map(|symbol| (symbol.name.clone(), symbol.place)).collect();
         let written = assembled.written.clone();
         let mut names: BTreeMap<usize, Vec<Name>> = BTreeMap::new();
-        let mut dark = BTreeSet::new();
+        let mut dark = BTreeMap::new();
         for symbol in &assembled.symbols {
             if let Some(&op) = at.get(&symbol.place) {
                 let (name, global, function) = (symbol.name.clone(), symbol.global, symbol.function);
                 names.entry(op).or_default().push(Name { name, global, function });
-            } else if assembled
-                .code
-                .get(&symbol.place.section)
-                .is_some_and(|code| (symbol.place.offset as usize) < code.len())
-            {
-                dark.insert(symbol.name.clone());
+            } else if let Some(code) = assembled.code.get(&symbol.place.section) {
+                let place = symbol.place;
+                let called = (symbol.function || symbol.global) && !symbol.data;
+                let beyond = place.offset.checked_sub(code.len() as u64);
+                dark.insert(symbol.name.clone(), Dark { place, called, beyond });
             }
         }
         let unknown = (0..ops.len()).filter(|&op| assembled.unknown.contains(&ops[op].statement)).collect();
@@ -275,6 +325,10 @@ impl Program {
             targets,
             unknown,
             dark,
+            starts,
+            code: assembled.code,
+            seen: assembled.seen,
+            shapes: assembled.shapes,
             data,
             pointers,
             places,
@@ -312,6 +366,34 @@ impl Program {
         kind == Kind::Instruction && !encoded::is_prefix(self.said(op))
     }
 
+    /// The spot of a place.
+    pub(crate) fn spot(&self, place: Place) -> Spot {
+        if !self.lead.contains_key(&place.section) {
+            return Spot::Data(place);
+        }
+        if let Some(&op) = self.at.get(&place) {
+            return Spot::Op(op);
+        }
+        let first = Place { offset: 0, ..place };
+        let Some((begin, &op)) = self.starts.range(first..=place).next_back() else {
+            return Spot::Lead(place);
+        };
+        // The decoder does not know the length of an invalid one.
+        let instruction = &self.ops[op].instruction;
+        let length = if instruction.is_invalid() { 0 } else { instruction.len() as u64 };
+        let by = place.offset - begin.offset;
+        if by < length { Spot::Inside(op, by) } else { Spot::Behind(op, by - length) }
+    }
+
+    /// The bytes from a place inside an instruction to its end, if they are one instruction, too: one without some of the prefixes.
+    pub(crate) fn tail(&self, place: Place) -> Option<&[u8]> {
+        let Spot::Inside(op, by) = self.spot(place) else { return None };
+        let end = place.offset as usize + self.ops[op].instruction.len() - by as usize;
+        let bytes = self.code.get(&place.section)?.get(place.offset as usize..end)?;
+        let instruction = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
+        (!instruction.is_invalid() && instruction.len() == bytes.len()).then_some(bytes)
+    }
+
     /// The text of an instruction.
     #[must_use]
     pub fn said(&self, op: usize) -> &str {
@@ -319,11 +401,45 @@ impl Program {
     }
 }
 
+/// An instruction of which a reference fills in other bytes than one whole constant that is zero until then.
+fn torn(ops: &[Op], starts: &BTreeMap<Place, usize>, assembled: &Assembled) -> Option<usize> {
+    let of = |(&field, reference): (&Place, &Reference)| {
+        let code = assembled.code.get(&field.section)?;
+        let end = Place { offset: field.offset + reference.width(), ..field };
+        if let Some((_, &over)) = starts.range(field..end).find(|(place, _)| **place > field) {
+            return Some(over);
+        }
+        let (begin, &op) = starts.range(Place { offset: 0, ..field }..=field).next_back()?;
+        let (by, instruction) = (field.offset - begin.offset, &ops[op].instruction);
+        if instruction.is_invalid() || by >= instruction.len() as u64 {
+            return None;
+        }
+        let bytes = code.get(begin.offset as usize..)?;
+        let mut decoder = Decoder::with_ip(64, bytes, begin.offset, DecoderOptions::NONE);
+        let decoded = decoder.decode();
+        let constants = decoder.get_constant_offsets(&decoded);
+        let width = reference.width();
+        let is = |offset: usize, size: usize| (offset as u64, size as u64) == (by, width);
+        let whole = is(constants.displacement_offset(), constants.displacement_size()) && width >= 4
+            || is(constants.immediate_offset(), constants.immediate_size())
+            || is(constants.immediate_offset2(), constants.immediate_size2());
+        let empty = code[field.offset as usize..end.offset as usize].iter().all(|&byte| byte == 0);
+        // The call of a descriptor is marked as a whole.
+        let right = if width == 0 { by == 0 } else { whole && empty };
+        (!right).then_some(op)
+    };
+    assembled.references.iter().filter_map(of).min()
+}
+
 /// Finds what lies between the instructions of each section. Places in filling stand for the instruction after it.
 fn gaps(ops: &mut [Op], at: &mut HashMap<Place, usize>, assembled: &Assembled) -> BTreeMap<usize, Gap> {
     let mut lead = BTreeMap::new();
+    let mut orders: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (i, op) in ops.iter().enumerate() {
+        orders.entry(op.place.section).or_default().push(i);
+    }
     for (&section, code) in &assembled.code {
-        let mut order: Vec<usize> = (0..ops.len()).filter(|&i| ops[i].place.section == section).collect();
+        let mut order = orders.remove(&section).unwrap_or_default();
         order.sort_by_key(|&i| ops[i].place.offset);
         let mut begin = 0;
         let mut last: Option<usize> = None;

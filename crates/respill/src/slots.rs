@@ -80,9 +80,16 @@ impl Slot {
     }
 }
 
-/// The cells of a function's frame.
+/// The cells of a function's frame, and how many suspects they and live values its instructions have in all. `None` if these are more
+/// than `room`.
 #[must_use]
-pub fn slots(program: &Program, function: &Function, frame: &Frame, outlines: &Outlines) -> Vec<Slot> {
+pub fn slots(
+    program: &Program,
+    function: &Function,
+    frame: &Frame,
+    outlines: &Outlines,
+    room: usize,
+) -> Option<(Vec<Slot>, usize)> {
     let mut known: Vec<(Address, &Access)> = frame
         .accesses
         .iter()
@@ -137,21 +144,35 @@ pub fn slots(program: &Program, function: &Function, frame: &Frame, outlines: &O
         }
         slot.class = class(program, frame, slot, group, &mut uses);
     }
+    // Each access, call and exit but those that name a slot may become a suspect of it. A suspect is an eighth of a cell with its value.
+    let bases: BTreeSet<usize> = out.iter().map(|slot| slot.address.base).collect();
+    let unknown = |access: &&Access| bases.len() > 1 || !matches!(access.place, Where::Known(_));
+    let others = frame.accesses.iter().filter(unknown).count() + frame.hidden.len() + frame.outside.len();
+    let others = others + function.calls.len() + function.exits.len();
+    let mut held = out.len().saturating_mul(others) / 8;
+    room.checked_sub(held)?;
     out.iter_mut().for_each(|slot| suspects(function, frame, slot));
-    let live = live(function, &out);
+    let live = limited(function, &out, room.checked_sub(held)?)?;
+    held += live.after.values().chain(live.before.values()).map(BTreeSet::len).sum::<usize>();
     outside(function, &live, &mut out);
-    let wanted = wanted(function, &out, &groups);
+    let wanted = wanted(function, &out, &groups, room.checked_sub(held)?)?;
     called(function, frame, outlines, &wanted, &mut out);
-    out
+    Some((out, held))
 }
 
 /// After each instruction: the slots that are read on every path before anything is written to them. A value that is wanted only on some
-/// path may be an argument on others.
-fn wanted(function: &Function, slots: &[Slot], groups: &[Vec<&Access>]) -> HashMap<usize, BTreeSet<usize>> {
+/// path may be an argument on others. `None` if these are more than `room` in all.
+fn wanted(
+    function: &Function,
+    slots: &[Slot],
+    groups: &[Vec<&Access>],
+    room: usize,
+) -> Option<HashMap<usize, BTreeSet<usize>>> {
     let outside = |call: &Call| !matches!(call.callee, Callee::Local(_));
     if !function.calls.values().any(outside) {
-        return HashMap::new();
+        return Some(HashMap::new());
     }
+    let mut held = 0;
     let (mut reads, mut writes): (HashMap<usize, Vec<usize>>, HashMap<usize, Vec<usize>>) =
         Default::default();
     for (n, group) in groups.iter().enumerate() {
@@ -180,17 +201,22 @@ fn wanted(function: &Function, slots: &[Slot], groups: &[Vec<&Access>]) -> HashM
             now.remove(n);
         });
         now.extend(reads.get(&i).into_iter().flatten());
-        out.insert(i, after);
+        held += after.len();
+        held -= out.insert(i, after).map_or(0, |before| before.len());
         if here.get(&i) != Some(&now) {
-            here.insert(i, now);
+            held += now.len();
+            held -= here.insert(i, now).map_or(0, |before| before.len());
             for &from in before.get(&i).into_iter().flatten() {
                 if waiting.insert(from) {
                     todo.push(from);
                 }
             }
         }
+        if held > room {
+            return None;
+        }
     }
-    out
+    Some(out)
 }
 
 fn class(program: &Program, frame: &Frame, slot: &Slot, group: &[&Access], uses: &mut Uses<'_>) -> Class {
@@ -443,6 +469,11 @@ pub(crate) fn reads_below(function: &Function, frame: &Frame, outlines: &Outline
 /// Follows every slot backwards from its reads to its writes.
 #[must_use]
 pub fn live(function: &Function, slots: &[Slot]) -> Live {
+    limited(function, slots, usize::MAX).unwrap_or_default()
+}
+
+/// The same, or `None` if the live slots before and after all instructions are more than `room`.
+fn limited(function: &Function, slots: &[Slot], room: usize) -> Option<Live> {
     let mut reads: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     let mut kills: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (n, slot) in slots.iter().enumerate() {
@@ -452,7 +483,7 @@ pub fn live(function: &Function, slots: &[Slot]) -> Live {
         }
     }
     let before = function.before();
-    let mut out = Live::default();
+    let (mut out, mut held) = (Live::default(), 0);
     let mut todo: Vec<usize> = function.body.clone();
     let mut waiting: HashSet<usize> = todo.iter().copied().collect();
     while let Some(i) = todo.pop() {
@@ -464,17 +495,22 @@ pub fn live(function: &Function, slots: &[Slot]) -> Live {
             live.remove(n);
         });
         live.extend(reads.get(&i).into_iter().flatten());
-        out.after.insert(i, after);
+        held += after.len();
+        held -= out.after.insert(i, after).map_or(0, |before| before.len());
         if out.before.get(&i) != Some(&live) {
-            out.before.insert(i, live);
+            held += live.len();
+            held -= out.before.insert(i, live).map_or(0, |before| before.len());
             for &from in before.get(&i).into_iter().flatten() {
                 if waiting.insert(from) {
                     todo.push(from);
                 }
             }
         }
+        if held > room {
+            return None;
+        }
     }
-    out
+    Some(out)
 }
 
 struct Uses<'a> {

@@ -93,6 +93,19 @@ pub(crate) fn restore(address: u64, bytes: &[u8]) {
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) }
 }
 
+/// Limits the size of the files that a child of this process writes. One that has ended already, or has a lower limit, needs none.
+pub(crate) fn limit_files(child: u32, bytes: u64) -> Result<()> {
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+    // SAFETY: the new limit is a local value, and no old one is asked for.
+    let done =
+        unsafe { libc::prlimit(child as libc::pid_t, libc::RLIMIT_FSIZE, &limit, std::ptr::null_mut()) };
+    match Error::last_os_error() {
+        _ if done == 0 => Ok(()),
+        e if matches!(e.raw_os_error(), Some(libc::ESRCH | libc::EPERM)) => Ok(()),
+        e => Err(e),
+    }
+}
+
 /// A function of this process, by its name.
 pub(crate) fn function(name: &str) -> Option<u64> {
     let name = CString::new(name).ok()?;

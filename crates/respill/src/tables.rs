@@ -41,6 +41,9 @@ pub(crate) enum By {
 /// The distance before a jump within which its address is computed.
 pub(crate) const BACK: usize = 24;
 
+/// The most names of one table; further ones name none.
+const NAMES: usize = 16;
+
 /// The tables of a program, by their labels.
 pub(crate) fn tables(program: &Program) -> HashMap<String, Table> {
     // A name from `.set` may be set again.
@@ -59,7 +62,10 @@ pub(crate) fn tables(program: &Program) -> HashMap<String, Table> {
                 open.clear();
             }
             labelled = true;
-            open.push(said.trim_end_matches(':'));
+            // Each has all entries.
+            if open.len() < NAMES {
+                open.push(said.trim_end_matches(':'));
+            }
             continue;
         }
         labelled = false;

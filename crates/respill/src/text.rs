@@ -6,9 +6,9 @@
 
 use core::fmt;
 use core::ops::Range;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use crate::repeat;
+use crate::repeat::{self, Odd};
 
 /// The kind of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,11 @@ pub enum TextError {
         /// Its line.
         line: usize,
     },
+    /// Repetitions that write out more than a million lines or 64 MB, or that lie more than 32 deep one inside another.
+    Repeated {
+        /// The line of one that does.
+        line: usize,
+    },
     /// A directive that repeats or makes up statements, so that one line of text is not one instruction.
     Macro {
         /// Its line.
@@ -73,6 +78,7 @@ impl TextError {
             TextError::Unterminated { line, .. }
             | TextError::Zero { line }
             | TextError::Preprocessor { line }
+            | TextError::Repeated { line }
             | TextError::Macro { line, .. } => *line,
         }
     }
@@ -88,6 +94,13 @@ impl fmt::Display for TextError {
             }
             TextError::Preprocessor { .. } => {
                 f.write_str("the C preprocessor has not been run over this text; `cc -E` does")
+            }
+            TextError::Repeated { .. } => {
+                let (lines, bytes, deep) = (repeat::MOST, repeat::BYTES, repeat::DEEP);
+                write!(
+                    f,
+                    "its repetitions write out more than {lines} lines or {bytes} bytes, or lie more than {deep} deep"
+                )
             }
             TextError::Macro { name, .. } => {
                 write!(
@@ -108,6 +121,8 @@ pub struct Text {
     statements: Vec<Statement>,
     /// The text as it was given, where repetitions were written out.
     given: Option<String>,
+    /// The first condition that is not made of constants: the statements behind it are kept whatever it says.
+    condition: Option<Statement>,
 }
 
 /// Directives after which a line of text is no longer one instruction.
@@ -127,19 +142,29 @@ impl Text {
         if text.starts_with('\u{feff}') {
             return Err(TextError::ByteOrderMark);
         }
-        let cut = |text: &str| Cutter { text, at: 0, line: 1, out: Vec::new() }.run();
-        let fault = match cut(&text) {
-            Ok(statements) => return Ok(Text { text, statements, given: None }),
+        let fault = match Cutter::new(&text).run() {
+            Ok((statements, condition)) => return Ok(Text { text, statements, given: None, condition }),
             Err(fault) => fault,
         };
         let repeats = matches!(&fault, TextError::Macro { name, .. } if matches!(name.as_str(), ".rept" | ".rep" | ".irp"));
-        let written = if repeats { repeat::written_out(&text) } else { None };
-        let Some((written, lines)) = written else { return Err(fault) };
-        let mut statements = cut(&written).map_err(|_| fault)?;
-        for statement in &mut statements {
+        if !repeats {
+            return Err(fault);
+        }
+        let (written, lines) = match repeat::written_out(&text) {
+            Ok(written) => written,
+            Err(Odd::Long(line)) => return Err(TextError::Repeated { line }),
+            Err(Odd::Unknown) => return Err(fault),
+        };
+        let (mut statements, mut condition) = Cutter::new(&written).run().map_err(|_| fault)?;
+        for statement in statements.iter_mut().chain(&mut condition) {
             statement.line = lines.get(statement.line - 1).copied().unwrap_or(statement.line);
         }
-        Ok(Text { text: written, statements, given: Some(text) })
+        Ok(Text { text: written, statements, given: Some(text), condition })
+    }
+
+    /// The line and the text of the first condition that is not made of constants.
+    pub(crate) fn condition(&self) -> Option<(usize, &str)> {
+        self.condition.as_ref().map(|said| (said.line, &self.text[said.span.clone()]))
     }
 
     /// The text as it was given, if it is not the one that was cut.
@@ -283,10 +308,21 @@ struct Cutter<'a> {
     at: usize,
     line: usize,
     out: Vec<Statement>,
+    /// Of each open `.if`: whether its statements are assembled, and whether that is known and it had no `.else`.
+    open: Vec<(bool, bool)>,
+    condition: Option<Statement>,
+    /// Names that are numbers at this place of the text.
+    constants: HashMap<&'a str, i64>,
 }
 
-impl Cutter<'_> {
-    fn run(mut self) -> Result<Vec<Statement>, TextError> {
+impl<'a> Cutter<'a> {
+    fn new(text: &'a str) -> Cutter<'a> {
+        let (open, out, constants) = (Vec::new(), Vec::new(), HashMap::new());
+        Cutter { text, at: 0, line: 1, out, open, condition: None, constants }
+    }
+
+    /// The statements that are assembled, and the first condition that is not made of constants.
+    fn run(mut self) -> Result<(Vec<Statement>, Option<Statement>), TextError> {
         let bytes = self.text.as_bytes();
         while self.at < bytes.len() {
             match bytes[self.at] {
@@ -301,7 +337,87 @@ impl Cutter<'_> {
                 _ => self.statement()?,
             }
         }
-        Ok(self.out)
+        Ok((self.out, self.condition))
+    }
+
+    /// Puts down a statement, unless a condition leaves it out.
+    fn push(&mut self, statement: Statement) {
+        if self.open.iter().all(|(assembled, _)| *assembled) {
+            self.out.push(statement);
+        }
+    }
+
+    /// Follows `.if`, `.else` and `.endif` with conditions made of numbers, each on a line of its own.
+    fn conditional(&mut self, name: &str, rest: &str, statement: &Statement) {
+        let Range { start, end } = statement.span;
+        let before = self.text[..start].rsplit('\n').next().unwrap_or("");
+        let behind = self.text[end..].split('\n').next().unwrap_or("").trim_start();
+        let alone = before.trim().is_empty() && (behind.is_empty() || behind.starts_with('#'));
+        let live = self.open.iter().all(|(assembled, _)| *assembled);
+        let known = match (name, self.open.last_mut()) {
+            (".if", _) => {
+                let said = if live { self.holds(rest) } else { Some(false) };
+                self.open.push((said.unwrap_or(true), said.is_some()));
+                said.is_some()
+            }
+            // Unknown ones are followed to their ends.
+            (".endif", Some(_)) => {
+                self.open.pop();
+                rest.is_empty()
+            }
+            (".else", Some((assembled, first @ true))) => {
+                (*assembled, *first) = (!*assembled, false);
+                rest.is_empty()
+            }
+            _ if name.starts_with(".if") => {
+                self.open.push((true, false));
+                false
+            }
+            _ => false,
+        };
+        if !(known && alone) {
+            self.condition.get_or_insert_with(|| statement.clone());
+        }
+    }
+
+    /// Whether a condition holds, if it is a number or compares two.
+    fn holds(&self, said: &str) -> Option<bool> {
+        let value = |said: &str| integer(said.trim()).or_else(|| self.constants.get(said.trim()).copied());
+        let compared = ["==", "!=", "<=", ">=", "<", ">"].into_iter().find_map(|by| {
+            let (one, two) = said.split_once(by)?;
+            Some((by, value(one), value(two)))
+        });
+        match compared {
+            None => Some(value(said)? != 0),
+            Some((by, one, two)) => {
+                let (one, two) = (one?, two?);
+                Some(match by {
+                    "==" => one == two,
+                    "!=" => one != two,
+                    "<=" => one <= two,
+                    ">=" => one >= two,
+                    "<" => one < two,
+                    _ => one > two,
+                })
+            }
+        }
+    }
+
+    /// Notes what a name is from here on, if that is a number.
+    fn assign(&mut self, said: &'a str, name: &str, rest: &'a str) {
+        if self.open.iter().any(|(assembled, _)| !assembled) {
+            return;
+        }
+        let assigned = match name {
+            ".set" | ".equ" | ".equiv" | ".eqv" => rest.split_once(','),
+            _ if name.starts_with('.') && !assigns(said) => None,
+            _ => said.split_once('='),
+        };
+        let Some((name, value)) = assigned.map(|(name, value)| (name.trim(), value.trim())) else { return };
+        match integer(value) {
+            Some(value) => self.constants.insert(name, value),
+            None => self.constants.remove(name),
+        };
     }
 
     /// A `#` in front is the preprocessor's where one of its words follows.
@@ -357,7 +473,7 @@ impl Cutter<'_> {
                 }
                 b':' if is_name(&self.text[start..end]) => {
                     self.at += 1;
-                    self.out.push(Statement { line, span: start..self.at, kind: Kind::Label });
+                    self.push(Statement { line, span: start..self.at, kind: Kind::Label });
                     return Ok(());
                 }
                 _ => (),
@@ -376,11 +492,23 @@ impl Cutter<'_> {
             if MACROS.contains(&name.as_str()) {
                 return Err(TextError::Macro { line, name });
             }
+            let rest = said[end..].trim();
+            if name.starts_with(".if")
+                || name.starts_with(".else")
+                || matches!(name.as_str(), ".endif" | ".endc")
+            {
+                let statement = Statement { line, span: start..start + said.len(), kind };
+                self.conditional(&name, rest, &statement);
+                // It is a part of both texts, and names no place.
+                self.out.push(statement);
+                return Ok(());
+            }
+            self.assign(said, &name, rest);
         } else if said.starts_with('"') {
             // The name of a directive in quotes.
             return Err(TextError::Macro { line, name: said.to_owned() });
         }
-        self.out.push(Statement { line, span: start..end, kind });
+        self.push(Statement { line, span: start..end, kind });
         Ok(())
     }
 
@@ -398,6 +526,16 @@ impl Cutter<'_> {
         }
         Err(TextError::Unterminated { line: self.line, what: "string" })
     }
+}
+
+/// A number that every assembler reads alike.
+fn integer(said: &str) -> Option<i64> {
+    let (digits, base) = said.strip_prefix("0x").map_or((said, 10), |digits| (digits, 16));
+    let plain = base == 16 || digits == "0" || !digits.starts_with('0');
+    let digit = |byte: u8| char::from(byte).is_digit(base);
+    (plain && !digits.is_empty() && digits.len() <= 9 && digits.bytes().all(digit))
+        .then(|| i64::from_str_radix(digits, base).ok())
+        .flatten()
 }
 
 /// `name = value`, which no instruction looks like.
@@ -474,6 +612,49 @@ mod tests {
         assert_eq!((&said[parts[&1].itself.clone()], parts[&1].replaced), ("movq %rax, %mm0", true));
         assert_eq!((&said[parts[&2].before.clone()], parts[&2].replaced), ("emms\n\t", false));
         assert_eq!(&said[parts[&2].itself.clone()], "ret");
+    }
+
+    #[test]
+    fn what_a_constant_condition_leaves_out_is_no_statement() {
+        let said =
+            |text: &str| cut(text).into_iter().map(|(.., said)| said).filter(|said| !said.starts_with('.'));
+        for (condition, first) in [
+            ("1", true),
+            ("0", false),
+            ("0x10", true),
+            ("2 > 1", true),
+            ("2<=1", false),
+            ("n == 4", true),
+            ("n != 4", false),
+            ("m", false),
+        ] {
+            let text = format!(
+                ".set n, 4\nm = 0\n.if {condition}\n nop\n.if 1 # in\n in\n.endif\n.else\n ret\n.endif\n end\n"
+            );
+            let kept: Vec<String> = said(&text).filter(|said| said != "m = 0").collect();
+            let want: &[&str] = if first { &["nop", "in", "end"] } else { &["ret", "end"] };
+            assert_eq!(kept, want, "{condition}");
+            assert_eq!(Text::new(text).expect("a text").condition(), None, "{condition}");
+        }
+        for text in [
+            ".if . - f > 16\n nop\n.else\n ret\n.endif\n",
+            ".ifdef f\n nop\n.endif\n ret\n",
+            ".set n, f - g\n.if n\n nop\n.endif\n ret\n",
+            ".set n, 1\n.set n, . - f\n.if n\n nop\n.endif\n ret\n",
+            ".if 0; .else; nop; .endif\n ret\n",
+            "f: .if 0\n nop\n.endif\n ret\n",
+            ".if 0\n nop\n.elseif 1\n ret\n.endif\n",
+            ".if 010\n nop\n.endif\n ret\n",
+            ".if 0\n nop\n.else\n.else\n ret\n.endif\n",
+            ".if 1\n nop\n ret\n.endc\n",
+        ] {
+            let text = Text::new(text).expect("a text");
+            let line = text.condition().expect("not constant").0;
+            assert!(line >= 1, "{}", text.text());
+        }
+        let unknown = Text::new("nop\n.if . - f > 16\n nop\n.else\n ret\n.endif\n").expect("a text");
+        assert_eq!(unknown.condition(), Some((2, ".if . - f > 16")));
+        assert_eq!(unknown.statements().len(), 6, "nothing is left out");
     }
 
     #[test]

@@ -192,6 +192,34 @@ fn directive_of(
     Some(())
 }
 
+/// A directive for the unwinder with an operand that is not made of constants and registers: the line and the text.
+pub(crate) fn not_constant(program: &Program) -> Option<(usize, &str)> {
+    let constant = |word: &str| {
+        let number = match word.strip_prefix("0x") {
+            Some(digits) => digits.bytes().all(|b| b.is_ascii_hexdigit()),
+            None => word.bytes().all(|b| b.is_ascii_digit()),
+        };
+        let name = word.trim_start_matches('%').to_ascii_uppercase();
+        let numbered = |bank: &str| name.strip_prefix(bank).is_some_and(|n| n.parse::<u8>().is_ok());
+        number || name == "RIP" || numbered("XMM") || GENERAL.iter().any(|known| format!("{known:?}") == name)
+    };
+    (0..program.text.statements().len()).find_map(|i| {
+        let (directive, what) = program.text.directive(i)?;
+        let said = directive.strip_prefix(".cfi_")?;
+        let what = match said {
+            "personality" | "lsda" => what.split_once(',').map_or(what, |(encoding, _)| encoding),
+            // These name places and sections.
+            "personality_id" | "sections" | "label" | "startproc" => return None,
+            _ => what,
+        };
+        let part =
+            |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$' | '%' | '"') || !c.is_ascii();
+        let mut words = what.split(|c| !part(c)).filter(|word| !word.is_empty());
+        let line = program.text.statements()[i].line;
+        words.any(|word| !constant(word)).then(|| (line, program.text.of(i)))
+    })
+}
+
 /// A number that is not reckoned out.
 fn number(said: &str) -> Option<i64> {
     let (sign, digits) = said.strip_prefix('-').map_or((1, said), |digits| (-1, digits));

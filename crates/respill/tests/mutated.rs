@@ -244,14 +244,3 @@ fn blanks_between_quotes_count() {
     let [one, other] = [".p2align 4\n.byte 1, 2", ".p2align\t 4\n.byte\t1,  2"];
     accepted(&analysed(&text(STACK, one)), &text(xmm, other)).expect("accepted");
 }
-
-#[test]
-fn a_name_is_seen_by_other_files_in_both() {
-    let text = |[store, load]: [&str; 2], add: &str| {
-        format!(
-            ".globl f\nf: {store}\n leaq 1(%rdi), %rdi\n {load}\n {add}\n.if . - f > 16\n.globl g\n.endif\n ret\ng: ret\n"
-        )
-    };
-    let xmm = ["movq %rdi, %xmm15", "movq %xmm15, %rax"];
-    apart(&text(STACK, ""), &text(xmm, ""), &text(xmm, "pxor %xmm15, %xmm15"), "directive");
-}

@@ -361,7 +361,7 @@ pub(super) struct Compared {
 pub struct State {
     registers: [Value; 16],
     /// The value stored at known addresses of eight bytes, unless it is [`Value::Other`].
-    pub(super) stored: BTreeMap<Address, Value>,
+    pub(crate) stored: BTreeMap<Address, Value>,
     pub(super) compared: Option<Compared>,
     /// A register with which the last comparison compared the stack pointer.
     pub(super) same: Option<Register>,

@@ -27,26 +27,29 @@ pub(super) fn settled<'a>(
     program: &'a Program,
     function: &'a Function,
     outlines: &'a Outlines,
-) -> (Walker<'a>, HashMap<usize, State>) {
+    room: usize,
+) -> Option<(Walker<'a>, HashMap<usize, State>)> {
     let mut strays: BTreeSet<usize> = BTreeSet::new();
     loop {
         let mut walker = Walker::new(program, function, outlines);
         let known = strays.len();
-        let before = followed(&mut walker, &BTreeSet::from([function.entry]), &mut strays, known < RESTARTS);
+        let begin = BTreeSet::from([function.entry]);
+        let before = followed(&mut walker, &begin, &mut strays, known < RESTARTS, room)?;
         if strays.len() == known || known >= RESTARTS {
-            return (walker, before);
+            return Some((walker, before));
         }
     }
 }
 
 /// Follows a function to a fixed point. Where paths come together with different stack pointers, its distance is unknown: such a place
-/// is added to `strays`, and ends the walk if it is to begin anew.
+/// is added to `strays`, and ends the walk if it is to begin anew. `None` if the instructions hold more than `room` cells in all.
 fn followed(
     walker: &mut Walker<'_>,
     begin: &BTreeSet<usize>,
     strays: &mut BTreeSet<usize>,
     anew: bool,
-) -> HashMap<usize, State> {
+    room: usize,
+) -> Option<HashMap<usize, State>> {
     let (program, function) = (walker.program, walker.function);
     let limits = limits(program, function);
     let mut before: HashMap<usize, State> = begin.iter().map(|&op| (op, State::entry())).collect();
@@ -57,12 +60,13 @@ fn followed(
     let mut todo: BTreeSet<usize> = begin.clone();
     let mut joins: HashMap<usize, usize> = HashMap::new();
     let mut gotos: BTreeSet<usize> = BTreeSet::new();
-    loop {
+    let mut cells = 0;
+    while cells <= room {
         // Jumps through pointers come last: they go to no place that other paths reach with another stack pointer.
         let Some(i) = todo.pop_first().or_else(|| gotos.pop_first()) else {
             // A door to which no value of the function's own leads is entered only from outside.
             let dead = function.doors.iter().find(|door| !before.contains_key(door));
-            let Some(&door) = dead else { break };
+            let Some(&door) = dead else { return Some(before) };
             before.insert(door, State::entry());
             todo.insert(door);
             continue;
@@ -96,21 +100,24 @@ fn followed(
                 Some(known) => {
                     let count = joins.entry(next).or_default();
                     *count += 1;
+                    let held = known.stored.len();
                     let changed = match *count {
                         ..PATIENCE => known.join(&state, None),
                         PATIENCE..LIMIT => known.join(&state, Some(&limits)),
                         _ => known.join(&state, Some(&[])),
                     };
+                    cells = cells + known.stored.len() - held;
                     if strayed(known) {
                         strays.insert(next);
                         if anew {
-                            return before;
+                            return Some(before);
                         }
                         known.set(Register::RSP, here);
                     }
                     changed
                 }
                 None => {
+                    cells += state.stored.len();
                     before.insert(next, state);
                     true
                 }
@@ -121,7 +128,7 @@ fn followed(
             }
         }
     }
-    before
+    None
 }
 
 /// Where a call by a jump puts the return address, and the value that stands for it there.
@@ -166,23 +173,24 @@ pub(crate) fn is_door(function: &Function, op: usize, state: &State) -> bool {
 }
 
 /// A place in the middle of a function's frame at which code outside may enter, too, since there is a way back from there with the stack
-/// pointer that it had.
+/// pointer that it had. `None` if the instructions hold more than `room` cells in all.
 pub(crate) fn second_entry(
     program: &Program,
     function: &Function,
     frame: &Frame,
     outlines: &Outlines,
-) -> Option<usize> {
+    room: usize,
+) -> Option<Option<usize>> {
     let inside = |op: &usize| frame.before.get(op).is_some_and(|state| !is_door(function, *op, state));
     let begin: BTreeSet<usize> = function.doors.iter().copied().filter(inside).collect();
-    let &first = begin.first()?;
+    let Some(&first) = begin.first() else { return Some(None) };
     let walker = &mut Walker::new(program, function, outlines);
-    let before = followed(walker, &begin, &mut BTreeSet::new(), false);
+    let before = followed(walker, &begin, &mut BTreeSet::new(), false, room)?;
     let entry = Value::Stack(Address { base: 0, offset: 0 });
     let back = |(op, exit): (&usize, &Exit)| {
         *exit != Exit::Stop && before.get(op).is_some_and(|state| state.of(Register::RSP) == entry)
     };
-    function.exits.iter().any(back).then_some(first)
+    Some(function.exits.iter().any(back).then_some(first))
 }
 
 /// A base and all that were made from it by alignment.

@@ -11,11 +11,11 @@ use super::differ::{self, DifferError, Stack};
 use super::edits::{Edits, edits};
 use super::pairs::{Pairs, pairs};
 use super::reason::{Place, Reason, SlotName};
-use super::relation::relation;
+use super::relation::{self, relation};
 use super::runs::{Runs, Versions, in_words};
 use super::writers::{self, Writers};
 use super::{Means, MovedSlot, Ran, Refused, Report, UNDECIDED, UNTESTED, lockstep, means};
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Opaque};
 use crate::assumption::Assumption;
 use crate::case::Case;
 use crate::homes::Home;
@@ -170,6 +170,12 @@ pub fn validate(
     let refuse = |reasons: Vec<Reason>, runs: Vec<Ran>| Failure::Refused(Refused { reasons, runs });
     let pairs = pairs(&original.program, rewritten).map_err(|reason| refuse(vec![*reason], Vec::new()))?;
     let edits = edits(original, rewritten, &pairs);
+    // Each function of a program that is too large is opaque for this reason.
+    let large = original.units.iter().any(|unit| unit.opaque == Some(Opaque::Large));
+    if large || relation::is_large(original, &edits) {
+        let file = original.program.file.clone();
+        return Err(refuse(vec![Reason::Large(file)], Vec::new()));
+    }
     let mut reasons = edits.reasons.clone();
     reasons.extend(relation(original, rewritten, &pairs, &edits));
     reasons.extend(floats(rewritten, &pairs, &edits));
@@ -254,11 +260,10 @@ fn floats(rewritten: &Program, pairs: &Pairs, edits: &Edits) -> Vec<Reason> {
         return Vec::new();
     }
     // Faults that the original has, too, begin at instructions of its own.
-    let ours = |finding: &lint::Finding| {
-        let since = (0..rewritten.ops.len()).filter(|&r| rewritten.line(r) == finding.since.line);
-        let mut moved = since.filter(|&r| pairs.back[r].is_none_or(|o| edits.slot_of.contains_key(&o)));
-        moved.any(|r| rewritten.said(r) == finding.since.said)
-    };
+    let changed = |r: &usize| pairs.back[*r].is_none_or(|o| edits.slot_of.contains_key(&o));
+    let moved = (0..rewritten.ops.len()).filter(changed).map(|r| (rewritten.line(r), rewritten.said(r)));
+    let moved: BTreeSet<(usize, &str)> = moved.collect();
+    let ours = |finding: &lint::Finding| moved.contains(&(finding.since.line, finding.since.said.as_str()));
     let new = lint::lint(&Analysis::new(rewritten.clone())).into_iter().filter(ours);
     new.map(|finding| match finding.fault {
         Fault::Left | Fault::Called => Reason::MissingEmms { at: finding.at, after: finding.since },

@@ -4,16 +4,17 @@
 //! be aligned. Nothing is taken from the other version's author: an edit by hand is aligned like one by the rewriter.
 #![forbid(unsafe_code)]
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ops::Range;
 
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use super::reason::{Place, Reason};
 use crate::assembler::Reference;
-use crate::places::{distance, distances, into_code};
-use crate::program::{Op, Program, Target};
+use crate::places::{by_name, distance, distances, into_code};
+use crate::program::{Name, Op, Program, Spot, Target, is_near_branch};
 use crate::text::{Kind, Text};
+use crate::unwinding;
 
 /// The correspondence of two versions.
 #[derive(Clone, Debug)]
@@ -43,6 +44,26 @@ impl Pairs {
     #[must_use]
     pub fn begins(&self, op: usize, other: usize) -> bool {
         other == self.of[op] || self.added_before(op).any(|r| r == other)
+    }
+
+    /// Whether two places are the same spot of both versions.
+    fn meet(
+        &self,
+        original: &Program,
+        other: &Program,
+        one: crate::assembler::Place,
+        two: crate::assembler::Place,
+    ) -> bool {
+        match (original.spot(one), other.spot(two)) {
+            (Spot::Op(op), Spot::Op(r)) => self.begins(op, r),
+            (Spot::Inside(op, a), Spot::Inside(r, b)) => {
+                let bytes = original.tail(one);
+                self.of[op] == r && a == b && bytes.is_some() && bytes == other.tail(two)
+            }
+            (Spot::Behind(op, a), Spot::Behind(r, b)) => self.of[op] == r && a == b,
+            (Spot::Lead(a), Spot::Lead(b)) | (Spot::Data(a), Spot::Data(b)) => a == b,
+            _ => false,
+        }
     }
 }
 
@@ -189,6 +210,12 @@ fn pieces(program: &Program) -> Pieces {
 /// # Errors
 /// The first thing that cannot be aligned.
 pub fn pairs(original: &Program, other: &Program) -> Result<Pairs, Box<Reason>> {
+    for program in [original, other] {
+        if let Some((line, said)) = program.text.condition().or_else(|| unwinding::not_constant(program)) {
+            let (file, said) = (program.file.clone(), said.to_owned());
+            return Err(Box::new(Reason::NotConstant(Place { file, line, said })));
+        }
+    }
     let (one, two) = (pieces(original), pieces(other));
     for (n, (said, _)) in one.anchors.iter().enumerate() {
         match two.anchors.get(n) {
@@ -213,7 +240,10 @@ pub fn pairs(original: &Program, other: &Program) -> Result<Pairs, Box<Reason>> 
     }
     // An addition runs before what follows it in the text, even where the text changes its section.
     for r in (0..other.ops.len()).filter(|&r| out.back[r].is_none()) {
-        let Op { place, instruction, .. } = &other.ops[r];
+        let Op { place, instruction, references, .. } = &other.ops[r];
+        if !references.is_empty() {
+            return Err(Box::new(Reason::Decoded(Place::of(other, r))));
+        }
         let offset = place.offset + instruction.len() as u64;
         if other.at.get(&crate::assembler::Place { offset, ..*place }) != Some(&(r + 1)) {
             return Err(Box::new(Reason::Unexplained(Place::of(other, r))));
@@ -226,6 +256,12 @@ pub fn pairs(original: &Program, other: &Program) -> Result<Pairs, Box<Reason>> 
             (one, two) => one == two,
         };
         let changed = out.changed.binary_search(&o).is_ok();
+        // Where no instruction is known, it goes to the same bytes, or names them.
+        let there = match (original.ops[o].aim, other.ops[r].aim) {
+            (Some(one), Some(two)) => out.meet(original, other, one, two),
+            _ => true,
+        };
+        let same = same && there;
         if !same && !changed {
             return Err(Box::new(Reason::Target(Place::of(other, r))));
         }
@@ -237,27 +273,32 @@ pub fn pairs(original: &Program, other: &Program) -> Result<Pairs, Box<Reason>> 
             return Err(Box::new(Reason::Decoded(Place::of(other, r))));
         }
     }
-    if original.data != other.data || original.lead != other.lead {
+    if original.data != other.data || original.lead != other.lead || original.shapes != other.shapes {
         return Err(Box::new(Reason::Data));
     }
+    if original.seen != other.seen {
+        let differs = original.seen.iter().zip(&other.seen).find(|(a, b)| a != b).map(|(a, _)| a);
+        let name = differs.or(original.seen.last()).map_or(String::new(), |symbol| symbol.name.clone());
+        return Err(Box::new(Reason::Symbol(name)));
+    }
+    // Symbols at which no instruction is known: in data between code, or inside an instruction.
+    let both = original.dark.keys().chain(other.dark.keys());
+    for name in both {
+        let same = match (original.dark.get(name), other.dark.get(name)) {
+            (Some(one), Some(two)) if one.beyond.or(two.beyond).is_some() => one.beyond == two.beyond,
+            (Some(one), Some(two)) => out.meet(original, other, one.place, two.place),
+            _ => false,
+        };
+        if !same {
+            return Err(Box::new(Reason::Symbol(name.clone())));
+        }
+    }
     // Names and pointers into code: what counts from a label may be another instruction now.
-    let names = other.names.iter().flat_map(|(&r, all)| all.iter().map(move |name| (name, r)));
-    let there: HashMap<&str, (bool, usize)> =
-        names.map(|(name, r)| (name.name.as_str(), (name.global, r))).collect();
+    let there = by_name(other);
     for (&op, names) in &original.names {
-        for name in names {
-            let Some(&(global, _)) = there.get(name.name.as_str()).filter(|(_, r)| out.begins(op, *r)) else {
-                return Err(Box::new(Reason::Target(Place::of(other, out.of[op]))));
-            };
-            // The text is the same, but a condition on the length of the code may decide.
-            if global != name.global {
-                let directive = if name.global { ".globl" } else { ".local" };
-                return Err(Box::new(Reason::Directive {
-                    original: Some(format!("{directive} {}", name.name)),
-                    file: other.file.clone(),
-                    line: other.line(out.of[op]),
-                }));
-            }
+        let other_op = |name: &Name| there.get(name.name.as_str()).copied();
+        if !names.iter().all(|name| other_op(name).is_some_and(|r| out.begins(op, r))) {
+            return Err(Box::new(Reason::Target(Place::of(other, out.of[op]))));
         }
     }
     let both = [original, other];
@@ -300,7 +341,7 @@ fn referred(original: &Program, other: &Program, o: usize, pairs: &Pairs) -> boo
         reference.place.is_some_and(|place| program.lead.contains_key(&place.section))
     };
     let same = |a: &Reference, b: &Reference| {
-        if a.name != b.name {
+        if a.name != b.name || a.kind != b.kind {
             return false;
         }
         if !code(original, a) {
@@ -317,7 +358,9 @@ fn referred(original: &Program, other: &Program, o: usize, pairs: &Pairs) -> boo
         !op.instruction.is_ip_rel_memory_operand() || op.target.is_some() || !op.references.is_empty()
     };
     // A value that moved may have taken a reference of its operand with it, but none is added.
+    let changed = pairs.changed.binary_search(&o).is_ok();
     one.references.len() == two.references.len()
+        && (changed || is_near_branch(&one.instruction) || one.fields == two.fields)
         && one.references.iter().zip(&two.references).all(|(a, b)| same(a, b))
         && named(one) == named(two)
         && (named(one) || one.instruction.ip_rel_memory_address() == two.instruction.ip_rel_memory_address())
@@ -331,11 +374,10 @@ fn points(
     distances: &[HashSet<(usize, usize, u64)>; 2],
     pairs: &Pairs,
 ) -> bool {
-    let moves = original.lead.contains_key(&at.section);
-    if at.section != there.section || !moves && at.offset != there.offset {
+    if !pairs.meet(original, other, *at, *there) {
         return false;
     }
-    if a.name != b.name || a.absolute != b.absolute {
+    if a.name != b.name || a.kind != b.kind {
         return false;
     }
     let (Some(x), Some(y)) = (into_code(original, a), into_code(other, b)) else {

@@ -85,6 +85,12 @@ pub enum Reason {
         /// Its line, 0 at its end.
         line: usize,
     },
+    /// The file is too large to be analysed: its functions share too many instructions, or have too many cells, jumps or moved slots.
+    Large(String),
+    /// A condition of the text, or a number for the unwinder, is not made of constants: it may depend on the length of the code.
+    NotConstant(Place),
+    /// A symbol is not the same in the two objects: its place, its value, its size or who sees it.
+    Symbol(String),
     /// An instruction of the original is missing.
     Missing(Place),
     /// An instruction was changed or added, but not as a move to or from a home.
@@ -209,6 +215,9 @@ impl Reason {
     pub const fn name(&self) -> &'static str {
         match self {
             Reason::Directive { .. } => "directive",
+            Reason::Large(_) => "large",
+            Reason::NotConstant(_) => "not-constant",
+            Reason::Symbol(_) => "symbol",
             Reason::Missing(_) => "missing",
             Reason::Unexplained(_) => "unexplained",
             Reason::FlagsChanged(_) => "flags-changed",
@@ -286,6 +295,16 @@ impl fmt::Display for Reason {
             Reason::Directive { original: Some(original), file, line } => {
                 write!(f, "{file}:{line}: is not `{original}`, as in the original")
             }
+            Reason::Large(file) => {
+                write!(
+                    f,
+                    "{file}: has too many shared instructions, cells, jumps or moved slots to be followed"
+                )
+            }
+            Reason::NotConstant(at) => {
+                write!(f, "{at}: is not made of constants, and may depend on the length of the code")
+            }
+            Reason::Symbol(name) => write!(f, "`{name}` is not the same symbol in both objects"),
             Reason::Missing(at) => write!(f, "{at}: has no counterpart in the rewritten text"),
             Reason::Unexplained(at) => write!(f, "{at}: is not a move to or from a home"),
             Reason::FlagsChanged(at) => write!(f, "{at}: changes other flags than the original does there"),

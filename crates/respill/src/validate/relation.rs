@@ -18,11 +18,13 @@ use iced_x86::{InstructionInfoFactory, Mnemonic, OpKind, Register};
 use super::edits::{Edits, Key, Part};
 use super::pairs::{Pairs, is_home};
 use super::reason::{Place, Reason, SlotName};
-use crate::analysis::{Analysis, saves_all};
+use crate::analysis::Analysis;
 use crate::assembler::Reference;
 use crate::flow::{self, Callee};
 use crate::frame::{self, Value, writes};
 use crate::homes::Home;
+use crate::modelled::saves_all;
+use crate::outlines::MOST;
 use crate::places::{by_name, into_code};
 use crate::program::{Program, Target};
 use crate::text::Kind;
@@ -126,15 +128,29 @@ pub(super) fn relation(analysis: &Analysis, other: &Program, pairs: &Pairs, edit
     let own: Vec<BTreeSet<Register>> = (0..analysis.units.len())
         .map(|n| edits.homes.range((n, 0)..(n + 1, 0)).flat_map(|(_, home)| home.registers()).collect())
         .collect();
+    out.ours = own;
+    for cycle in
+        analysis.callees_first().chunk_by(|&a, &b| analysis.units[a].cycle == analysis.units[b].cycle)
+    {
+        let below = cycle.iter().flat_map(|&n| analysis.units[n].callees.iter().chain(cycle));
+        let all: BTreeSet<Register> = below.flat_map(|&n| out.ours[n].iter().copied()).collect();
+        cycle.iter().for_each(|&n| out.ours[n].clone_from(&all));
+    }
     for n in 0..analysis.units.len() {
-        let all = analysis.below(n).into_iter().chain([n]);
-        out.ours.push(all.flat_map(|n| own[n].iter().copied()).collect());
         let written = out.written_by(n);
         out.written.push(written);
     }
     out.additions();
     out.all();
     out.reasons
+}
+
+/// Whether the instructions hold too many moved slots in all, one of some 50 bytes for each in its function.
+pub(super) fn is_large(analysis: &Analysis, edits: &Edits) -> bool {
+    let mut moved: BTreeMap<usize, usize> = BTreeMap::new();
+    edits.homes.keys().for_each(|&(n, _)| *moved.entry(n).or_default() += 1);
+    let held = moved.iter().map(|(&n, &slots)| slots * analysis.units[n].function.body.len());
+    held.sum::<usize>() > MOST
 }
 
 /// Where the other version may be entered in place of each instruction of the original: by a branch, an address or a name.
@@ -645,7 +661,9 @@ impl Relation<'_> {
                     outside(state);
                     return;
                 };
-                let all: Vec<usize> = analysis.below(callee).into_iter().chain([callee]).collect();
+                let watched = !own.is_empty() || !state.masks.is_empty();
+                let below = if watched { analysis.below(callee) } else { BTreeSet::new() };
+                let all: Vec<usize> = below.into_iter().chain([callee]).collect();
                 if all.iter().any(|&n| analysis.units[n].leaves.is_some() || analysis.units[n].indirect) {
                     outside(state);
                 }
