@@ -12,7 +12,8 @@
 // Pointers. NULL is LW_STATUS_NULL_POINTER, except for a buffer of length 0, for which any pointer will do. A misaligned handle,
 // array or result is LW_STATUS_MISALIGNED. A buffer that is written must not overlap another buffer of the call:
 // LW_STATUS_OVERLAP. Where a function has `input` and `output`, they may be the same address, and must otherwise not overlap.
-// Pointers to results other than buffers must not lie inside buffers of the call; that is not checked.
+// A pointer to another result must not lie inside a buffer of the call either.
+// A batch whose statuses overlap its jobs, or whose count no array has, writes nothing.
 //
 // Lengths are in bytes. Those that a key or a standard fixes must be exact: LW_STATUS_LENGTH.
 //
@@ -274,7 +275,8 @@ typedef struct lw_magma_ctr_stream lw_magma_ctr_stream;
 // The two keys of KExp15 (RFC 9189, 8.2.1).
 typedef struct lw_magma_kexp15 lw_magma_kexp15;
 
-// A key of Magma (GOST R 34.12-2015, RFC 8891). It counts what it processes, and refuses more than its limit.
+// A key of Magma (GOST R 34.12-2015, RFC 8891). It counts the blocks of 8 bytes that are begun under it, and four more for each
+// message of MGM. It refuses more than its limit.
 typedef struct lw_magma_key lw_magma_key;
 
 // MGM (RFC 9058) under a key, with tags of one length.
@@ -596,7 +598,7 @@ lw_status lw_magma_key_ref(const lw_magma_key *key);
 // Gives a reference back; the last one wipes the key. Streams keep a copy of their key and may live longer.
 void lw_magma_key_free(const lw_magma_key *key);
 
-// The bytes that a key, and the streams made of it, have processed; 0 for NULL.
+// The bytes that count for a key, and the streams made of it; 0 for NULL.
 uint64_t lw_magma_key_used(const lw_magma_key *key);
 
 // Encrypts whole blocks, each by itself: to build modes from, not to encrypt data. `len` is a multiple of 8.
@@ -777,7 +779,8 @@ lw_status lw_magma_mgm_open(const lw_magma_mgm *mgm,
                             const uint8_t *tag,
                             size_t tag_len);
 
-// Begins to encrypt; see lw_magma_mgm_seal.
+// Begins to encrypt; see lw_magma_mgm_seal. The key counts the four blocks of every message: LW_STATUS_KEY_EXHAUSTED without room
+// for them.
 lw_status lw_magma_mgm_sealer_new(const lw_magma_mgm *mgm,
                                   const uint8_t *nonce,
                                   size_t nonce_len,

@@ -48,11 +48,13 @@ extern "C" {
 // A key pair from the operating system's randomness; no function `randombytes` is called. 0, or -1 with zeros in both.
 int crypto_sign_keypair(unsigned char *pk, unsigned char *sk);
 
-// The signature and the message, mlen + CRYPTO_BYTES bytes. `sm` may overlap `m`. 0, or -1 with zeros.
+// The signature and the message, mlen + CRYPTO_BYTES bytes, and that number in `*smlen`. `sm` may overlap `m`. 0, or -1 with
+// zeros over those bytes and in `*smlen`.
 int crypto_sign(unsigned char *sm, unsigned long long *smlen, const unsigned char *m, unsigned long long mlen,
                 const unsigned char *sk);
 
-// The message, if its signature is valid. `m` may overlap `sm`. 0, or -1 with zeros over smlen - CRYPTO_BYTES bytes.
+// The message, if its signature is valid, smlen - CRYPTO_BYTES bytes, and that number in `*mlen`. `m` may overlap `sm`. 0, or -1
+// with zeros over those bytes and in `*mlen`.
 int crypto_sign_open(unsigned char *m, unsigned long long *mlen, const unsigned char *sm, unsigned long long smlen,
                      const unsigned char *pk);
 

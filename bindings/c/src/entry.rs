@@ -118,12 +118,38 @@ pub(crate) struct Place<T>(*mut T);
 /// A place for a result, which is set to `empty` at once.
 ///
 /// # Safety
-/// Unless it is NULL or misaligned, `at` may be written until the entry returns, and lies in no buffer of the call.
+/// Unless it is NULL or misaligned, `at` may be written until the entry returns. The call has no buffers.
 pub(crate) unsafe fn place<T>(at: *mut T, empty: T) -> Answer<Place<T>> {
     aligned(at)?;
     let place = Place(at);
     place.put(empty);
     Ok(place)
+}
+
+/// [`place`], and the buffers of the call as of [`claim`]: the place lies in none of them.
+///
+/// # Safety
+/// As for [`claim`], and unless it is NULL or misaligned, `at` may be written until the entry returns.
+#[allow(clippy::type_complexity, reason = "it is taken apart at once")]
+pub(crate) unsafe fn place_and_claim<'a, T, const I: usize, const O: usize>(
+    at: *mut T,
+    empty: T,
+    inputs: [In; I],
+    outputs: [Out; O],
+) -> Answer<(Place<T>, ([&'a [u8]; I], [Output<'a>; O]))> {
+    // SAFETY: promised.
+    let place = unsafe { place(at, empty) }?;
+    let own = Region::new(at, 1, true)?;
+    let apart = |at: *const u8, len| !Region::new(at, len, false).is_ok_and(|region| own.overlaps(&region));
+    if !inputs.iter().all(|&(at, len)| apart(at, len)) || !outputs.iter().all(|&(at, len)| apart(at, len)) {
+        for buffer in outputs {
+            // SAFETY: the caller lends it for writing.
+            unsafe { refuse(buffer) };
+        }
+        return Err(lw_status::Overlap);
+    }
+    // SAFETY: promised.
+    Ok((place, unsafe { claim(inputs, outputs) }?))
 }
 
 impl<T> Place<T> {
@@ -169,6 +195,10 @@ impl Region {
         let end = bytes.and_then(|bytes| at.addr().checked_add(bytes)).ok_or(lw_status::Length)?;
         Ok(Region { start: at.addr(), end, written })
     }
+
+    fn overlaps(&self, other: &Region) -> bool {
+        self.start < other.end && other.start < self.end
+    }
 }
 
 /// Refuses regions of which a written one overlaps another.
@@ -189,6 +219,8 @@ fn disjoint(regions: &mut [Region]) -> Answer<()> {
 
 /// The buffers of a batch, while they are collected.
 pub(crate) struct Buffers {
+    /// The batch's own arrays.
+    arrays: Vec<Region>,
     regions: Vec<Region>,
     outputs: Vec<Out>,
     fault: Option<lw_status>,
@@ -198,9 +230,10 @@ impl Buffers {
     /// With the batch's own arrays.
     pub(crate) fn new<T>(jobs: &[T], statuses: &[lw_status]) -> Buffers {
         let regions = Vec::with_capacity(2 + 5 * jobs.len());
-        let mut buffers = Buffers { regions, outputs: Vec::new(), fault: None };
+        let mut buffers = Buffers { arrays: Vec::new(), regions, outputs: Vec::new(), fault: None };
         buffers.add(jobs.as_ptr(), jobs.len(), false);
         buffers.add(statuses.as_ptr(), statuses.len(), true);
+        buffers.arrays = buffers.regions.clone();
         buffers
     }
 
@@ -222,15 +255,19 @@ impl Buffers {
         self.outputs.push((at, len));
     }
 
-    /// Checks them all; zeroes those that are written if one is refused.
+    /// Checks them all. If one is refused, those that are written are zeroed, except where the batch's own arrays lie.
     ///
     /// # Safety
     /// Those that are written may be, unless NULL or longer than an object.
     pub(crate) unsafe fn claim(mut self) -> Answer<()> {
         let answer = self.fault.map_or_else(|| disjoint(&mut self.regions), Err);
         if answer.is_err() {
-            for buffer in self.outputs {
-                // SAFETY: promised.
+            let apart = |&(at, len): &Out| {
+                Region::new(at, len, true)
+                    .is_ok_and(|region| !self.arrays.iter().any(|array| array.overlaps(&region)))
+            };
+            for buffer in self.outputs.into_iter().filter(apart) {
+                // SAFETY: promised, and the batch's slices of jobs and statuses lie elsewhere.
                 unsafe { refuse(buffer) };
             }
         }
@@ -414,31 +451,29 @@ pub(crate) unsafe fn claim_data<'a, const I: usize, const O: usize>(
     ))
 }
 
-/// An array of the caller.
-///
-/// # Safety
-/// Unless NULL, misaligned or too long, it may be read for `'a`, and nobody changes it.
-pub(crate) unsafe fn array<'a, T>(at: *const T, count: usize) -> Answer<&'a [T]> {
-    Region::new(at, count, false)?;
-    // SAFETY: checked, and the rest is promised.
-    Ok(if count == 0 { &[] } else { unsafe { core::slice::from_raw_parts(at, count) } })
-}
-
-/// Runs a batch of `count` items. `body` sets the statuses of items. What it returns as an error is the status of all items. The
+/// Runs a batch of `count` jobs. `body` sets the statuses of jobs. What it returns as an error is the status of all jobs. The
 /// answer is the first status that is not OK.
 ///
+/// Nothing is written where the statuses cannot be, would overwrite jobs, or are more than an array of jobs has.
+///
 /// # Safety
-/// As for [`claim`], for `count` statuses.
-pub(crate) unsafe fn batch(
-    statuses: *mut lw_status,
+/// As for [`claim`], for `count` jobs that are read and `count` statuses that are written.
+pub(crate) unsafe fn batch<T>(
+    jobs: *const T,
     count: usize,
-    body: impl FnOnce(&mut [lw_status]) -> Answer<()>,
+    statuses: *mut lw_status,
+    body: impl FnOnce(&[T], &mut [lw_status]) -> Answer<()>,
 ) -> lw_status {
-    if let Err(status) = Region::new(statuses, count, true) {
-        return status;
-    }
+    let written = match Region::new(statuses, count, true) {
+        Ok(region) => region,
+        Err(status) => return status,
+    };
     if count == 0 {
         return lw_status::Ok;
+    }
+    let arrays = Region::new(jobs, count, false).and_then(|read| disjoint(&mut [read, written]));
+    if let Err(status @ (lw_status::Overlap | lw_status::Length)) = arrays {
+        return status;
     }
     // SAFETY: checked, and promised to be writable.
     unsafe {
@@ -448,7 +483,11 @@ pub(crate) unsafe fn batch(
     }
     // SAFETY: all of them were just written.
     let statuses = unsafe { core::slice::from_raw_parts_mut(statuses, count) };
-    let answer = guard(|| body(statuses));
+    let answer = guard(|| {
+        arrays?;
+        // SAFETY: checked for NULL, alignment, length and the statuses; the rest is promised.
+        body(unsafe { core::slice::from_raw_parts(jobs, count) }, statuses)
+    });
     if answer != lw_status::Ok {
         statuses.fill(answer);
     }

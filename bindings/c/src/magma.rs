@@ -8,7 +8,9 @@ use lanework_magma::modes::{Ctr, CtrAcpkm, Omac, Stream};
 use lanework_magma::tlstree::Suite;
 use lanework_magma::{Engine, Error, Kexp15, Keyed, Limits, Magma, TlsTree, kdf};
 
-use crate::entry::{Answer, claim, claim_data, exclusive, free, guard, place, reference, release, shared};
+use crate::entry::{
+    Answer, claim, claim_data, exclusive, free, guard, place, place_and_claim, reference, release, shared,
+};
 use crate::status::lw_status;
 
 pub mod mgm;
@@ -84,7 +86,8 @@ pub extern "C" fn lw_magma_nonce_bytes() -> usize {
     LW_MAGMA_NONCE_BYTES
 }
 
-/// A key of Magma (GOST R 34.12-2015, RFC 8891). It counts what it processes, and refuses more than its limit.
+/// A key of Magma (GOST R 34.12-2015, RFC 8891). It counts the blocks of 8 bytes that are begun under it, and four more for each
+/// message of MGM. It refuses more than its limit.
 pub struct lw_magma_key(Magma);
 
 /// A key of LW_MAGMA_KEY_BYTES, for at most 2^28 bytes (RFC 9227).
@@ -96,7 +99,7 @@ pub unsafe extern "C" fn lw_magma_key_new(
 ) -> lw_status {
     guard(|| {
         // SAFETY: the caller lends a buffer and a place for a handle.
-        let (out, ([key], [])) = unsafe { (place(out, ptr::null())?, claim([(key, key_len)], [])?) };
+        let (out, ([key], [])) = unsafe { place_and_claim(out, ptr::null(), [(key, key_len)], []) }?;
         out.share(lw_magma_key(Magma::from_slice(key, Engine::best())?));
         Ok(())
     })
@@ -114,7 +117,7 @@ pub unsafe extern "C" fn lw_magma_key_new_limited(
 ) -> lw_status {
     guard(|| {
         // SAFETY: the caller lends a buffer and a place for a handle.
-        let (out, ([key], [])) = unsafe { (place(out, ptr::null())?, claim([(key, key_len)], [])?) };
+        let (out, ([key], [])) = unsafe { place_and_claim(out, ptr::null(), [(key, key_len)], []) }?;
         let magma = Magma::from_slice(key, Engine::best())?;
         if section == 0 || !section.is_multiple_of(8) || section > Limits::LONGEST_SECTION {
             return Err(lw_status::Parameter);
@@ -138,7 +141,7 @@ pub unsafe extern "C" fn lw_magma_key_free(key: *const lw_magma_key) {
     unsafe { release(key) }
 }
 
-/// The bytes that a key, and the streams made of it, have processed; 0 for NULL.
+/// The bytes that count for a key, and the streams made of it; 0 for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_magma_key_used(key: *const lw_magma_key) -> u64 {
     // SAFETY: the caller has a reference.
@@ -212,10 +215,9 @@ pub unsafe extern "C" fn lw_magma_ctr_new(
     out: *mut *mut lw_magma_ctr_stream,
 ) -> lw_status {
     guard(|| {
-        // SAFETY: the caller lends a place for a handle.
-        let out = unsafe { place(out, ptr::null_mut())? };
-        // SAFETY: the caller lends a buffer and has a reference.
-        let (([iv], []), key) = unsafe { (claim([(iv, iv_len)], [])?, shared(key)?) };
+        // SAFETY: the caller lends a buffer and a place for a handle, and has a reference.
+        let ((out, ([iv], [])), key) =
+            unsafe { (place_and_claim(out, ptr::null_mut(), [(iv, iv_len)], [])?, shared(key)?) };
         out.give(lw_magma_ctr_stream(Ctr::with_key(key.0.clone(), iv)?));
         Ok(())
     })
@@ -296,10 +298,9 @@ pub unsafe extern "C" fn lw_magma_ctr_acpkm_new(
     out: *mut *mut lw_magma_ctr_acpkm_stream,
 ) -> lw_status {
     guard(|| {
-        // SAFETY: the caller lends a place for a handle.
-        let out = unsafe { place(out, ptr::null_mut())? };
-        // SAFETY: the caller lends a buffer and has a reference.
-        let (([iv], []), key) = unsafe { (claim([(iv, iv_len)], [])?, shared(key)?) };
+        // SAFETY: the caller lends a buffer and a place for a handle, and has a reference.
+        let ((out, ([iv], [])), key) =
+            unsafe { (place_and_claim(out, ptr::null_mut(), [(iv, iv_len)], [])?, shared(key)?) };
         out.give(lw_magma_ctr_acpkm_stream(acpkm(key, iv, section)?));
         Ok(())
     })
@@ -460,7 +461,7 @@ pub unsafe extern "C" fn lw_magma_kexp15_new(
     guard(|| {
         let keys = [(mac_key, mac_key_len), (encryption_key, encryption_key_len)];
         // SAFETY: the caller lends buffers and a place for a handle.
-        let (out, ([mac, encryption], [])) = unsafe { (place(out, ptr::null())?, claim(keys, [])?) };
+        let (out, ([mac, encryption], [])) = unsafe { place_and_claim(out, ptr::null(), keys, []) }?;
         let (Ok(mac), Ok(encryption)) = (mac.try_into(), encryption.try_into()) else {
             return Err(lw_status::Length);
         };
@@ -544,7 +545,7 @@ pub unsafe extern "C" fn lw_magma_tlstree_new(
 ) -> lw_status {
     guard(|| {
         // SAFETY: the caller lends a buffer and a place for a handle.
-        let (out, ([root], [])) = unsafe { (place(out, ptr::null_mut())?, claim([(root, root_len)], [])?) };
+        let (out, ([root], [])) = unsafe { place_and_claim(out, ptr::null_mut(), [(root, root_len)], []) }?;
         let suite = match suite {
             LW_MAGMA_TLSTREE_CTR_OMAC => Suite::CtrOmac,
             LW_MAGMA_TLSTREE_MGM_L => Suite::MgmL,

@@ -12,8 +12,8 @@ use lanework_mayo::{
 };
 
 use crate::entry::{
-    self, Answer, Buffers, Output, array, bytes, claim, exclusive, free, guard, place, reference, release,
-    settle, shared, threads,
+    self, Answer, Buffers, Output, bytes, claim, exclusive, free, guard, place, place_and_claim, reference,
+    release, settle, shared, threads,
 };
 use crate::status::lw_status;
 
@@ -167,7 +167,7 @@ pub unsafe extern "C" fn lw_mayo_secret_key_from_seed(
 ) -> lw_status {
     guard(|| {
         // SAFETY: the caller lends a buffer and a place for a handle.
-        let (out, ([seed], [])) = unsafe { (place(out, ptr::null())?, claim([(seed, seed_len)], [])?) };
+        let (out, ([seed], [])) = unsafe { place_and_claim(out, ptr::null(), [(seed, seed_len)], []) }?;
         out.share(expand(&SecretKey::from_seed(params(set)?, seed)?));
         Ok(())
     })
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn lw_mayo_secret_key_from_der(
 ) -> lw_status {
     guard(|| {
         // SAFETY: the caller lends a buffer and a place for a handle.
-        let (out, ([der], [])) = unsafe { (place(out, ptr::null())?, claim([(der, der_len)], [])?) };
+        let (out, ([der], [])) = unsafe { place_and_claim(out, ptr::null(), [(der, der_len)], []) }?;
         out.share(expand(&SecretKey::from_pkcs8_der(Engine::best(), der)?));
         Ok(())
     })
@@ -197,7 +197,7 @@ pub unsafe extern "C" fn lw_mayo_secret_key_from_pem(
 ) -> lw_status {
     guard(|| {
         // SAFETY: the caller lends a buffer and a place for a handle.
-        let (out, ([pem], [])) = unsafe { (place(out, ptr::null())?, claim([(pem, pem_len)], [])?) };
+        let (out, ([pem], [])) = unsafe { place_and_claim(out, ptr::null(), [(pem, pem_len)], []) }?;
         let pem = str::from_utf8(pem).map_err(|_| lw_status::Unreadable)?;
         out.share(expand(&SecretKey::from_pem(Engine::best(), pem)?));
         Ok(())
@@ -264,7 +264,7 @@ pub unsafe extern "C" fn lw_mayo_secret_key_to_der(
 ) -> lw_status {
     guard(|| {
         // SAFETY: the caller lends a buffer and a place for a length.
-        let (length, ([], [der])) = unsafe { (place(length, 0)?, claim([], [(der, room)])?) };
+        let (length, ([], [der])) = unsafe { place_and_claim(length, 0, [], [(der, room)]) }?;
         // SAFETY: the caller has a reference.
         let key = unsafe { shared(key) }?;
         der.fill_some(&key.0.secret_key().to_pkcs8_der(key.0.engine())?, &length)
@@ -282,7 +282,7 @@ pub unsafe extern "C" fn lw_mayo_secret_key_to_pem(
 ) -> lw_status {
     guard(|| {
         // SAFETY: the caller lends a buffer and a place for a length.
-        let (length, ([], [pem])) = unsafe { (place(length, 0)?, claim([], [(pem, room)])?) };
+        let (length, ([], [pem])) = unsafe { place_and_claim(length, 0, [], [(pem, room)]) }?;
         // SAFETY: the caller has a reference.
         let key = unsafe { shared(key) }?;
         pem.fill_some(key.0.secret_key().to_pem(key.0.engine())?.as_bytes(), &length)
@@ -303,7 +303,7 @@ pub unsafe extern "C" fn lw_mayo_public_key_from_bytes(
 ) -> lw_status {
     guard(|| {
         // SAFETY: the caller lends a buffer and a place for a handle.
-        let (out, ([key], [])) = unsafe { (place(out, ptr::null())?, claim([(key, key_len)], [])?) };
+        let (out, ([key], [])) = unsafe { place_and_claim(out, ptr::null(), [(key, key_len)], []) }?;
         out.share(expand_public(&PublicKey::from_bytes(params(set)?, key)?));
         Ok(())
     })
@@ -318,7 +318,7 @@ pub unsafe extern "C" fn lw_mayo_public_key_from_der(
 ) -> lw_status {
     guard(|| {
         // SAFETY: the caller lends a buffer and a place for a handle.
-        let (out, ([der], [])) = unsafe { (place(out, ptr::null())?, claim([(der, der_len)], [])?) };
+        let (out, ([der], [])) = unsafe { place_and_claim(out, ptr::null(), [(der, der_len)], []) }?;
         out.share(expand_public(&PublicKey::from_spki_der(der)?));
         Ok(())
     })
@@ -333,7 +333,7 @@ pub unsafe extern "C" fn lw_mayo_public_key_from_pem(
 ) -> lw_status {
     guard(|| {
         // SAFETY: the caller lends a buffer and a place for a handle.
-        let (out, ([pem], [])) = unsafe { (place(out, ptr::null())?, claim([(pem, pem_len)], [])?) };
+        let (out, ([pem], [])) = unsafe { place_and_claim(out, ptr::null(), [(pem, pem_len)], []) }?;
         let pem = str::from_utf8(pem).map_err(|_| lw_status::Unreadable)?;
         out.share(expand_public(&PublicKey::from_pem(pem)?));
         Ok(())
@@ -385,7 +385,7 @@ pub unsafe extern "C" fn lw_mayo_public_key_to_der(
 ) -> lw_status {
     guard(|| {
         // SAFETY: the caller lends a buffer and a place for a length.
-        let (length, ([], [der])) = unsafe { (place(length, 0)?, claim([], [(der, room)])?) };
+        let (length, ([], [der])) = unsafe { place_and_claim(length, 0, [], [(der, room)]) }?;
         // SAFETY: the caller has a reference.
         der.fill_some(&unsafe { shared(key) }?.0.public_key().to_spki_der()?, &length)
     })
@@ -401,7 +401,7 @@ pub unsafe extern "C" fn lw_mayo_public_key_to_pem(
 ) -> lw_status {
     guard(|| {
         // SAFETY: the caller lends a buffer and a place for a length.
-        let (length, ([], [pem])) = unsafe { (place(length, 0)?, claim([], [(pem, room)])?) };
+        let (length, ([], [pem])) = unsafe { place_and_claim(length, 0, [], [(pem, room)]) }?;
         // SAFETY: the caller has a reference.
         pem.fill_some(unsafe { shared(key) }?.0.public_key().to_pem()?.as_bytes(), &length)
     })
@@ -589,9 +589,9 @@ pub unsafe extern "C" fn lw_mayo_sign_batch(
     thread_count: usize,
     statuses: *mut lw_status,
 ) -> lw_status {
-    let body = |statuses: &mut [lw_status]| {
-        // SAFETY: the caller lends the array and has a reference.
-        let (jobs, key) = unsafe { (array(jobs, count)?, shared(key)?) };
+    let body = |jobs: &[lw_mayo_sign_job], statuses: &mut [lw_status]| {
+        // SAFETY: the caller has a reference.
+        let key = unsafe { shared(key) }?;
         let length = key.0.params().signature_bytes();
         let mut buffers = Buffers::new(jobs, statuses);
         for job in jobs {
@@ -615,8 +615,8 @@ pub unsafe extern "C" fn lw_mayo_sign_batch(
         settle(statuses, outcomes, places);
         Ok(())
     };
-    // SAFETY: the caller lends the statuses.
-    unsafe { entry::batch(statuses, count, body) }
+    // SAFETY: the caller lends jobs and statuses.
+    unsafe { entry::batch(jobs, count, statuses, body) }
 }
 
 /// Verifies `count` signatures. Each has its status; the call's is the first that is not LW_STATUS_OK.
@@ -627,9 +627,7 @@ pub unsafe extern "C" fn lw_mayo_verify_batch(
     thread_count: usize,
     statuses: *mut lw_status,
 ) -> lw_status {
-    let body = |statuses: &mut [lw_status]| {
-        // SAFETY: the caller lends the array.
-        let jobs = unsafe { array(jobs, count) }?;
+    let body = |jobs: &[lw_mayo_verify_job], statuses: &mut [lw_status]| {
         let mut buffers = Buffers::new(jobs, statuses);
         for job in jobs {
             buffers.read(job.message, job.message_len);
@@ -662,8 +660,8 @@ pub unsafe extern "C" fn lw_mayo_verify_batch(
         }
         Ok(())
     };
-    // SAFETY: the caller lends the statuses.
-    unsafe { entry::batch(statuses, count, body) }
+    // SAFETY: the caller lends jobs and statuses.
+    unsafe { entry::batch(jobs, count, statuses, body) }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use lanework_vdf::{
 };
 
 use crate::entry::{
-    Answer, Buffers, Output, array, batch, bytes, claim, guard, place, reference, release, shared, threads,
+    Answer, Buffers, Output, batch, bytes, claim, guard, place_and_claim, reference, release, shared, threads,
 };
 use crate::status::lw_status;
 
@@ -118,10 +118,9 @@ pub unsafe extern "C" fn lw_vdf_discriminant_from_challenge(
     out: *mut *const lw_vdf_discriminant,
 ) -> lw_status {
     guard(|| {
-        // SAFETY: the caller lends a place for a handle.
-        let out = unsafe { place(out, ptr::null()) }?;
-        // SAFETY: the caller lends a buffer.
-        let ([challenge], []) = unsafe { claim([(challenge, challenge_len)], []) }?;
+        // SAFETY: the caller lends a buffer and a place for a handle.
+        let (out, ([challenge], [])) =
+            unsafe { place_and_claim(out, ptr::null(), [(challenge, challenge_len)], []) }?;
         out.share(lw_vdf_discriminant(Discriminant::from_seed(challenge, bits)?));
         Ok(())
     })
@@ -136,10 +135,9 @@ pub unsafe extern "C" fn lw_vdf_discriminant_from_bytes(
     out: *mut *const lw_vdf_discriminant,
 ) -> lw_status {
     guard(|| {
-        // SAFETY: the caller lends a place for a handle.
-        let out = unsafe { place(out, ptr::null()) }?;
-        // SAFETY: the caller lends a buffer.
-        let ([magnitude], []) = unsafe { claim([(magnitude, magnitude_len)], []) }?;
+        // SAFETY: the caller lends a buffer and a place for a handle.
+        let (out, ([magnitude], [])) =
+            unsafe { place_and_claim(out, ptr::null(), [(magnitude, magnitude_len)], []) }?;
         let magnitude: Uint<LIMBS> = Uint::from_be_bytes(magnitude).ok_or(lw_status::Discriminant)?;
         out.share(lw_vdf_discriminant(Discriminant::new(&Int::new(true, magnitude))?));
         Ok(())
@@ -329,9 +327,7 @@ pub unsafe extern "C" fn lw_vdf_verify_batch(
     thread_count: usize,
     statuses: *mut lw_status,
 ) -> lw_status {
-    let body = |statuses: &mut [lw_status]| {
-        // SAFETY: the caller lends the array.
-        let jobs = unsafe { array(jobs, count) }?;
+    let body = |jobs: &[lw_vdf_verify_job], statuses: &mut [lw_status]| {
         let mut buffers = Buffers::new(jobs, statuses);
         for job in jobs {
             buffers.read(job.x, job.x_len);
@@ -359,8 +355,8 @@ pub unsafe extern "C" fn lw_vdf_verify_batch(
         }
         Ok(())
     };
-    // SAFETY: the caller lends the statuses.
-    unsafe { batch(statuses, count, body) }
+    // SAFETY: the caller lends jobs and statuses.
+    unsafe { batch(jobs, count, statuses, body) }
 }
 
 /// How far a computation is.
@@ -506,9 +502,9 @@ pub unsafe extern "C" fn lw_vdf_compact(
     context: *mut c_void,
     statuses: *mut lw_status,
 ) -> lw_status {
-    let body = |statuses: &mut [lw_status]| {
-        // SAFETY: the caller lends the array and has a reference.
-        let (jobs, discriminant) = unsafe { (array(claims, count)?, shared(discriminant)?) };
+    let body = |jobs: &[lw_vdf_claim], statuses: &mut [lw_status]| {
+        // SAFETY: the caller has a reference.
+        let discriminant = unsafe { shared(discriminant) }?;
         let d = &discriminant.0;
         let proof_len = lw_vdf_proof_bytes(d.bits(), 0);
         let mut buffers = Buffers::new(jobs, statuses);
@@ -554,6 +550,6 @@ pub unsafe extern "C" fn lw_vdf_compact(
         }
         Ok(())
     };
-    // SAFETY: the caller lends the statuses.
-    unsafe { batch(statuses, count, body) }
+    // SAFETY: the caller lends jobs and statuses.
+    unsafe { batch(claims, count, statuses, body) }
 }

@@ -100,31 +100,32 @@ unsafe fn open(
         let key = PublicKey::from_bytes(params, &key).ok()?;
         key.open(Engine::best(), &signed).ok().map(<[u8]>::to_vec)
     });
+    // A buffer that no object can be has no part that may be zeroed.
+    let room = smlen.checked_sub(params.signature_bytes() as u64).filter(|_| isize::try_from(smlen).is_ok());
     // SAFETY: the caller lends all of them.
-    unsafe { answer(made, m, mlen, smlen.checked_sub(params.signature_bytes() as u64)) }
+    unsafe { answer(made, m, mlen, room) }
 }
 
-/// Writes a result and its length, or zeros over the `room` that it would have taken.
+/// Writes a result and its length, or zeros over the `room` that it would have taken and as its length.
 ///
 /// # Safety
-/// `out` is NULL, or may be written for `room` bytes; `length` is NULL, or may be written.
+/// `out` is NULL, or may be written for `room` bytes, unless no object is that long; `length` is NULL, or may be written.
 unsafe fn answer(made: Option<Vec<u8>>, out: *mut u8, length: *mut c_ulonglong, room: Option<u64>) -> c_int {
-    let made = if length.is_null() { None } else { made };
+    let made = made.filter(|made| !length.is_null() && (!out.is_null() || made.is_empty()));
+    if let Some(made) = &made {
+        // SAFETY: promised.
+        unsafe { write(out, made) };
+    } else if let Some(Ok(room)) = room.map(isize::try_from)
+        && !out.is_null()
+    {
+        // SAFETY: promised.
+        unsafe { out.write_bytes(0, room.unsigned_abs()) };
+    }
     if !length.is_null() {
         // SAFETY: promised.
         unsafe { length.write(made.as_ref().map_or(0, |made| made.len() as c_ulonglong)) };
     }
-    match made {
-        // SAFETY: promised.
-        Some(made) => unsafe { write(out, &made) }.map_or(-1, |()| 0),
-        None => {
-            if let Some(room) = room.and_then(|room| usize::try_from(room).ok()).filter(|_| !out.is_null()) {
-                // SAFETY: promised.
-                unsafe { out.write_bytes(0, room) };
-            }
-            -1
-        }
-    }
+    if made.is_some() { 0 } else { -1 }
 }
 
 macro_rules! set {
@@ -203,10 +204,67 @@ mod tests {
                 assert_eq!(open(p, from, &mut length, from, n, pk.as_ptr()), -1);
                 assert_eq!((length, core::slice::from_raw_parts(from, 10)), (0, &[0; 10][..]));
                 assert_eq!(open(p, at, &mut length, at, 3, pk.as_ptr()), -1);
+                assert_eq!(length, 0);
                 assert_eq!(keypair(p, pk.as_mut_ptr(), core::ptr::null_mut()), -1);
                 assert!(pk.iter().all(|&byte| byte == 0));
                 assert_eq!(sign(p, at, core::ptr::null_mut(), at, 10, sk.as_ptr()), -1);
             }
+        }
+    }
+
+    /// A failure has the length 0, also where the place for the result is missing, and lengths that no object has are
+    /// refused before anything is written.
+    #[test]
+    fn failures_have_no_length_and_write_only_zeros() {
+        let p = Params::of(Round::Three, Set::Mayo2);
+        let bytes = p.signature_bytes();
+        let (mut pk, mut sk) = (vec![0; p.public_key_bytes()], vec![0; p.secret_key_bytes()]);
+        let (mut sm, mut m, message) = (vec![0; 10 + bytes], vec![5; 10], [7; 10]);
+        let null = core::ptr::null_mut();
+        let (mut length, mut other) = (0, 9);
+        // SAFETY: all buffers are live and long enough, or refused before they are touched.
+        unsafe {
+            assert_eq!(keypair(p, pk.as_mut_ptr(), sk.as_mut_ptr()), 0);
+            assert_eq!(sign(p, null, &mut other, message.as_ptr(), 10, sk.as_ptr()), -1);
+            assert_eq!(other, 0);
+            assert_eq!(sign(p, sm.as_mut_ptr(), &mut length, message.as_ptr(), 10, sk.as_ptr()), 0);
+            other = 9;
+            assert_eq!(open(p, null, &mut other, sm.as_ptr(), length, pk.as_ptr()), -1);
+            assert_eq!(other, 0);
+            for huge in [u64::MAX, u64::MAX - bytes as u64, 1 << 63] {
+                (length, other) = (9, 9);
+                m.fill(5);
+                assert_eq!(sign(p, m.as_mut_ptr(), &mut length, message.as_ptr(), huge, sk.as_ptr()), -1);
+                assert_eq!(open(p, m.as_mut_ptr(), &mut other, sm.as_ptr(), huge, pk.as_ptr()), -1);
+                assert_eq!((length, other, &m), (0, 0, &vec![5; 10]), "{huge}");
+            }
+            // An empty message needs no place.
+            assert_eq!(sign(p, sm.as_mut_ptr(), &mut length, null, 0, sk.as_ptr()), 0);
+            assert_eq!(length, bytes as u64);
+            assert_eq!(open(p, null, &mut other, sm.as_ptr(), length, pk.as_ptr()), 0);
+            assert_eq!(other, 0);
+        }
+    }
+
+    /// The message and the signed message may lie anywhere in one buffer.
+    #[test]
+    fn buffers_may_overlap_in_every_way() {
+        let p = Params::of(Round::Three, Set::Mayo2);
+        let bytes = p.signature_bytes();
+        let (mut pk, mut sk) = (vec![0; p.public_key_bytes()], vec![0; p.secret_key_bytes()]);
+        let message: Vec<u8> = (0..100).collect();
+        let mut length = 0;
+        for at in [0, 1, 50, bytes - 1, bytes, bytes + 60] {
+            let mut buffer = vec![0; 2 * bytes + 200];
+            buffer[at..at + 100].copy_from_slice(&message);
+            let base = buffer.as_mut_ptr();
+            // SAFETY: all buffers are live and long enough.
+            unsafe {
+                assert_eq!(keypair(p, pk.as_mut_ptr(), sk.as_mut_ptr()), 0);
+                assert_eq!(sign(p, base, &mut length, base.add(at), 100, sk.as_ptr()), 0);
+                assert_eq!(open(p, base.add(at), &mut length, base, length, pk.as_ptr()), 0);
+            }
+            assert_eq!((length, &buffer[at..at + 100]), (100, &message[..]), "{at}");
         }
     }
 

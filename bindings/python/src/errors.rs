@@ -128,9 +128,13 @@ impl Class for lanework_magma::container::Error {
     fn kind(&self) -> Kind {
         use lanework_magma::container::Error as E;
         match self {
-            E::WrongKey | E::Damaged { .. } | E::Torn { .. } | E::Truncated { .. } | E::Trailing { .. } => {
-                Kind::Refused
-            }
+            // A header that ends early began like one: the file was cut short.
+            E::HeaderEnds(_)
+            | E::WrongKey
+            | E::Damaged { .. }
+            | E::Torn { .. }
+            | E::Truncated { .. }
+            | E::Trailing { .. } => Kind::Refused,
             E::TooManyRefused { .. } => Kind::Exhausted,
             _ => Kind::Malformed,
         }

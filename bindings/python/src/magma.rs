@@ -27,8 +27,8 @@ fn released<T: Send>(py: Python<'_>, bytes: usize, work: impl FnOnce() -> T + Se
 
 /// A secret key of 32 bytes. Its memory is wiped when the object goes; ``export`` is the only way to its bytes.
 ///
-/// A key counts the bytes that are processed under it, whatever uses it, and refuses more than ``limit``
-/// (``Exhausted``). The default, 2**28, is that of RFC 9227.
+/// A key counts the blocks of 8 bytes that are begun under it, whatever uses it, and four more for each message of
+/// ``Mgm``. It refuses more than ``limit`` bytes of them (``Exhausted``). The default, 2**28, is that of RFC 9227.
 #[pyclass(frozen, module = "lanework.magma")]
 pub(crate) struct Key {
     cipher: Magma,
@@ -74,13 +74,14 @@ impl Key {
         PyBytes::new(py, self.bytes.as_slice())
     }
 
-    /// Bytes processed under this key so far.
+    /// Bytes of the blocks that count for this key so far.
     #[getter]
     fn used(&self) -> u64 {
         self.cipher.used()
     }
 
-    /// Bytes of messages that this key has refused; short messages count as 256.
+    /// Bytes of messages that this key has refused. Short messages count as 256, and so does every tag that
+    /// ``Omac.verify`` refuses, whatever its message's length.
     #[getter]
     fn refused(&self) -> u64 {
         self.cipher.refused()
@@ -373,7 +374,8 @@ impl Omac {
         Ok(PyBytes::new(py, self.take()?.finish().as_ref()))
     }
 
-    /// Compares in constant time with the message's tag: ``Refused`` if it is another. The object is finished then.
+    /// Compares in constant time with the message's tag: ``Refused`` if it is another. The object is finished then. The
+    /// message stays counted in ``Key.used``.
     fn verify(&mut self, tag: Buffer) -> PyResult<()> {
         self.take()?.verify(&tag).raise()
     }
@@ -388,20 +390,23 @@ impl Omac {
     }
 }
 
-fn secret(key: Option<KeyOrBytes<'_>>, passphrase: Option<Buffer>) -> PyResult<Secret> {
-    match (key, passphrase) {
-        (Some(KeyOrBytes::Key(key)), None) => Ok(Secret::Key((**key.bytes).into())),
-        (Some(KeyOrBytes::Bytes(bytes)), None) => {
-            let mut copy = Zeroizing::new([0; 32]);
-            if bytes.len() != copy.len() {
-                return Err(Error::KeyLength(bytes.len())).raise();
-            }
-            copy.copy_from_slice(&bytes);
-            Ok(Secret::Key(copy))
+/// The secret of a container, on the heap from the start: a value that moves leaves a copy of itself on the stack.
+fn secret(key: Option<KeyOrBytes<'_>>, passphrase: Option<Buffer>) -> PyResult<Box<Secret>> {
+    let given = match (&key, passphrase) {
+        (Some(KeyOrBytes::Key(key)), None) => key.bytes.as_slice(),
+        (Some(KeyOrBytes::Bytes(bytes)), None) => bytes.as_slice(),
+        (None, Some(text)) => return Ok(Box::new(Secret::Passphrase(Zeroizing::new(text.to_vec())))),
+        _ => return Err(pyo3::exceptions::PyTypeError::new_err("either a key or a passphrase is needed")),
+    };
+    let mut secret = Box::new(Secret::Key(Zeroizing::new([0; 32])));
+    if let Secret::Key(copy) = &mut *secret {
+        if given.len() != copy.len() {
+            return Err(Error::KeyLength(given.len())).raise();
         }
-        (None, Some(text)) => Ok(Secret::Passphrase(Zeroizing::new(text.to_vec()))),
-        _ => Err(pyo3::exceptions::PyTypeError::new_err("either a key or a passphrase is needed")),
+        copy.copy_from_slice(given);
     }
+    wipe_vector_registers();
+    Ok(secret)
 }
 
 /// Why a file was not processed, until there is a Python exception.

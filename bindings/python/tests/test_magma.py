@@ -4,6 +4,8 @@ import os
 import signal
 import socket
 import stat
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -156,13 +158,20 @@ def test_a_finished_code_takes_nothing_more():
 
 
 def test_a_key_counts_over_all_its_users_and_shows_nothing():
-    key = Key(KEY, limit=1000)
+    key = Key(KEY, limit=2000)
     Ctr(key, b"1234").update(bytes(600))
+    # Begun blocks, and four more of the message.
     Mgm(key).encrypt(NONCE, bytes(300), bytes(50))
-    assert (key.used, key.limit, key.refused) == (950, 1000, 0)
+    assert (key.used, key.limit, key.refused) == (600 + 304 + 56 + 32, 2000, 0)
     with pytest.raises(lanework.Refused):
         Mgm(key).decrypt(NONCE, bytes(20))
-    assert key.refused == 256
+    assert (key.used, key.refused) == (992, 256)
+    # A refused code counts as 256, whatever its length, and its message in the other count.
+    code = Omac(key)
+    code.update(bytes(500))
+    with pytest.raises(lanework.Refused):
+        code.verify(bytes(8))
+    assert (key.used, key.refused) == (992 + 504, 512)
     assert key.export() == KEY
     for text in (repr(key), repr(Mgm(key)), repr(Ctr(key, b"1234")), repr(Omac(key))):
         assert "ff" not in text and "lanework.magma" in text
@@ -195,7 +204,9 @@ def test_files_that_are_wrong_leave_nothing(tmp_path):
         (good[:-1], KEY, lanework.Refused, "chunk 3"),
         (good + b"x", KEY, lanework.Refused, "chunk 3"),
         (good, bytes(32), lanework.Refused, "key or passphrase is not this container's"),
-        (good[:50], KEY, lanework.Malformed, "cut short"),
+        (good[:50], KEY, lanework.Refused, "cut short"),
+        (good[:7], KEY, lanework.Refused, "cut short"),
+        (b"", KEY, lanework.Refused, "cut short"),
         (b"not a container", KEY, lanework.Malformed, "does not begin like one"),
     ]:
         box.write_bytes(bad)
@@ -212,6 +223,65 @@ def test_files_that_are_wrong_leave_nothing(tmp_path):
         encrypt_file(plain, box, KEY, chunk=5000)
     with pytest.raises(lanework.Malformed, match="iterations"):
         encrypt_file(plain, box, passphrase=b"words", iterations=1)
+
+
+# Uses a key that only a bytearray holds, overwrites that, and waits to be searched. It tells the key in disguise.
+USES = '''
+import sys
+from lanework.magma import Ctr, Key, Mgm, Omac, decrypt_file, encrypt_file
+plain, box, back = sys.argv[1:]
+secret = bytearray(32)
+with open("/dev/urandom", "rb", buffering=0) as source:
+    assert source.readinto(secret) == 32
+for _ in range(3):
+    key = Key(secret)
+    for form in (key, secret):
+        sealed = Mgm(form).encrypt(bytes(8), b"a message")
+        Mgm(form).decrypt(bytes(8), sealed)
+        Ctr(form, bytes(4)).update(bytes(1000))
+        Omac(form).update(b"a message")
+        encrypt_file(plain, box, form)
+        decrypt_file(box, back, form)
+del key, form
+disguised = bytes(byte ^ 0x5A for byte in secret)
+for i in range(32):
+    secret[i] = 0
+if sys.stdin.readline() == "keep it\\n":
+    kept = bytearray(byte ^ 0x5A for byte in disguised)
+print(disguised.hex(), flush=True)
+sys.stdin.read()
+'''
+
+
+def _finds(process, key):
+    """How often a quarter of the key is in the memory that the process can write."""
+    quarters = [key[i : i + 8] for i in range(0, 32, 8)]
+    found = 0
+    with open(f"/proc/{process.pid}/maps") as maps, open(f"/proc/{process.pid}/mem", "rb", 0) as memory:
+        for line in maps:
+            place, rights = line.split()[:2]
+            if not rights.startswith("rw") or "[v" in line:
+                continue
+            start, end = (int(number, 16) for number in place.split("-"))
+            memory.seek(start)
+            piece = memory.read(end - start)
+            found += sum(piece.count(quarter) for quarter in quarters)
+    return found
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_wiped_key_is_nowhere_in_memory(tmp_path, kept):
+    plain = tmp_path / "plain"
+    plain.write_bytes(bytes(100_000))
+    command = [sys.executable, "-c", USES, plain, tmp_path / "box", tmp_path / "back"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        process.stdin.write("keep it\n" if kept else "wipe it\n")
+        process.stdin.flush()
+        key = bytes(byte ^ 0x5A for byte in bytes.fromhex(process.stdout.readline()))
+        found = _finds(process, key)
+        process.stdin.close()
+    # A key that is kept is found: the search works.
+    assert (found >= 4) if kept else (found == 0)
 
 
 def test_long_work_leaves_the_gil_to_others(overlapped):

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
@@ -18,6 +18,8 @@ use super::{is_stream, own};
 enum Identity {
     /// Something that exists: device and inode.
     There(u64, u64),
+    /// A device, whatever its nodes: whether it is a block device, and its number.
+    Device(bool, u64),
     /// A name to be made in the directory with this device and inode.
     New(u64, u64, OsString),
 }
@@ -29,8 +31,10 @@ const STDOUT: &str = "standard output";
 enum Kind {
     /// A file, or one to be made.
     File,
-    /// A pipe, a socket or a terminal: its data can be read only once.
+    /// A pipe or a device: its data can be read only once, and what is written may be what is read.
     Stream,
+    /// A socket, or the terminal of a standard stream: its other end reads what is written.
+    Dialogue,
     /// `/dev/null` and the like, which anything may share.
     Endless,
 }
@@ -51,7 +55,7 @@ impl<'a> Named<'a> {
             fs::metadata(path)
         };
         let (identity, kind) = match metadata {
-            Ok(found) => (Identity::There(found.dev(), found.ino()), kind(&found)),
+            Ok(found) => (identity(&found), kind(&found)),
             Err(_) => {
                 let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
                 let folder = fs::metadata(folder.unwrap_or(Path::new("."))).ok()?;
@@ -66,15 +70,32 @@ impl<'a> Named<'a> {
     }
 }
 
+fn identity(metadata: &Metadata) -> Identity {
+    let (kind, device) = (metadata.file_type(), metadata.rdev());
+    if kind.is_block_device() || kind.is_char_device() {
+        return Identity::Device(kind.is_block_device(), device);
+    }
+    Identity::There(metadata.dev(), metadata.ino())
+}
+
 fn kind(metadata: &Metadata) -> Kind {
+    let kind = metadata.file_type();
     // A block device keeps what is written, as a file does.
-    if metadata.is_file() || metadata.is_dir() || metadata.file_type().is_block_device() {
+    if metadata.is_file() || metadata.is_dir() || kind.is_block_device() {
         return Kind::File;
     }
     let same = |device: &str| fs::metadata(device).is_ok_and(|found| found.rdev() == metadata.rdev());
-    let endless = metadata.file_type().is_char_device()
-        && ["/dev/null", "/dev/zero", "/dev/full"].into_iter().any(same);
-    if endless { Kind::Endless } else { Kind::Stream }
+    if kind.is_char_device() && ["/dev/null", "/dev/zero", "/dev/full"].into_iter().any(same) {
+        return Kind::Endless;
+    }
+    let terminal = |stream: BorrowedFd<'_>| {
+        let found = own(stream).and_then(|file| file.metadata());
+        stream.is_terminal() && found.is_ok_and(|found| found.rdev() == metadata.rdev())
+    };
+    let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+    let dialogue = kind.is_socket()
+        || kind.is_char_device() && [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()].into_iter().any(terminal);
+    if dialogue { Kind::Dialogue } else { Kind::Stream }
 }
 
 /// Refuses a standard stream that is named twice.
@@ -87,7 +108,8 @@ fn once(paths: &[&Path], standard: &str) -> Result<(), Failure> {
 }
 
 /// Refuses an output that is one of the inputs, two outputs that are one, and two inputs that are one stream: by device and
-/// inode, whatever they are called and whatever links lead to them. Standard streams count where `-` names them.
+/// inode, whatever they are called and whatever links lead to them. Standard streams count where `-` names them. A terminal or
+/// a socket may be both input and output.
 ///
 /// # Errors
 /// Which two are the same.
@@ -103,7 +125,7 @@ pub(crate) fn check_distinct<'a>(
     let mut read: BTreeMap<Identity, Named<'_>> = BTreeMap::new();
     for input in inputs.into_iter().filter_map(|path| Named::new(path, stdin.as_fd(), STDIN)) {
         // A file can be read twice.
-        if let (Kind::Stream, Some(other)) = (input.kind, read.get(&input.identity)) {
+        if let (Kind::Stream | Kind::Dialogue, Some(other)) = (input.kind, read.get(&input.identity)) {
             return Err(Failure::input(format!(
                 "{} and {} are one stream, which can be read only once",
                 other.name(),
@@ -128,6 +150,14 @@ pub(crate) fn check_distinct<'a>(
                 input.name()
             ))
             .help("name another file for the result"));
+        }
+        if let (Kind::Stream, Some(input)) = (output.kind, read.get(&output.identity)) {
+            return Err(Failure::input(format!(
+                "{} and {} are one pipe or device, and the result would be read as input",
+                output.name(),
+                input.name()
+            ))
+            .help("name another for the result"));
         }
         written.insert(output.identity.clone(), output);
     }

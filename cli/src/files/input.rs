@@ -100,7 +100,7 @@ pub(crate) fn read_small(path: &Path, limit: u64) -> Result<Zeroizing<Vec<u8>>, 
 
 fn too_long(name: &str, limit: u64) -> Failure {
     Failure::input(format!("{name}: longer than the {limit} bytes allowed for such a file"))
-        .help("name a key, passphrase or other small file")
+        .help("check that it is the right file; a list can be divided")
 }
 
 /// The text of a small file, such as a key; larger ones are refused before they are read.

@@ -24,7 +24,7 @@ pub(crate) enum MagmaJob {
     /// Decrypt the output of encrypt. A pipe gets only verified chunks. Exits 1 if a chunk is missing, moved or damaged, or if
     /// the header is cut short.
     Decrypt(DecryptArgs),
-    /// Seal one message of less than 512 MiB with MGM (RFC 9058) into the ciphertext, then the tag. More than 256 MiB needs
+    /// Seal one message of less than 512 MiB with MGM (RFC 9058) into the ciphertext, then the tag. From 256 MiB on it needs
     /// --key-limit. A longer file is refused before anything is written; a longer pipe leaves the output written by then.
     Seal(SealArgs),
     /// Open one sealed message. Nothing is written before its tag is verified. Exits 1 if the tag is wrong or the message is
@@ -164,7 +164,7 @@ fn sbox(text: &str) -> Result<Sbox, UnknownSbox> {
 // How much a key may process.
 #[derive(Debug, Args)]
 pub(crate) struct LimitArgs {
-    /// The maximum number of bytes that the key may process, or `none`. Default: 2^28 (RFC 9227, 5).
+    /// The maximum number of bytes that the key may process, in begun blocks of 8, or `none`. Default: 2^28 (RFC 9227, 5).
     #[arg(long, value_name = "BYTES", value_parser = key_limit)]
     pub(crate) key_limit: Option<u64>,
 }

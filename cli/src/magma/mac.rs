@@ -104,8 +104,7 @@ impl Mac {
         let mut buffer = vec![0; PIECE];
         let mut empty = true;
         let failed = |e: Error| match e {
-            Error::KeyExhausted { .. } => Failure::input(format!("{name}: {e}"))
-                .help("use --algorithm omac-acpkm, which changes its key, or raise --key-limit"),
+            Error::KeyExhausted { .. } => exhausted(&name, &e),
             _ => refused_or_input(&name, &e),
         };
         loop {
@@ -129,6 +128,20 @@ impl Mac {
     }
 }
 
+fn exhausted(name: &str, e: &Error) -> Failure {
+    Failure::input(format!("{name}: {e}"))
+        .help("use --algorithm omac-acpkm, which changes its key, or raise --key-limit")
+}
+
+/// Bytes of the blocks of all files, if their lengths are known.
+fn known(files: &[PathBuf]) -> Option<u64> {
+    files.iter().try_fold(0u64, |sum, path| {
+        let found =
+            std::fs::metadata(path).ok().filter(|found| found.is_file() && path.as_os_str() != "-")?;
+        Some(sum.saturating_add(found.len().div_ceil(8).saturating_mul(8)))
+    })
+}
+
 pub(super) fn run(session: &Session, args: MacArgs) -> Result<Outcome, Failure> {
     check_distinct(args.files.iter().map(PathBuf::as_path).chain([args.key_file.as_path()]), [])?;
     // The longest file decides.
@@ -139,6 +152,20 @@ pub(super) fn run(session: &Session, args: MacArgs) -> Result<Outcome, Failure> 
     let mac = Mac::new(session, &args, engine)?;
     let lengths: Option<u64> =
         args.files.iter().map(|f| std::fs::metadata(f).ok().filter(|m| m.is_file()).map(|m| m.len())).sum();
+    // Files of known length are refused before the first is read, unless the key changes on the way.
+    let fixed = match args.algorithm {
+        MacName::Omac => true,
+        MacName::OmacAcpkm => false,
+        MacName::Imit => !args.legacy.meshing,
+    };
+    let limit = limits(args.limit.key_limit).bytes();
+    if fixed && known(&args.files).is_some_and(|bytes| bytes > limit) {
+        let name = match args.files.as_slice() {
+            [file] => lanework_study::text::shown(file),
+            files => format!("{} files", files.len()),
+        };
+        return Err(exhausted(&name, &Error::KeyExhausted { limit }));
+    }
     let bar = session.progress_bytes(lengths, "authenticating");
     if let Some(Hex(tag)) = &args.verify {
         let [file] = args.files.as_slice() else {

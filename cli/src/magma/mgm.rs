@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::sync::{Mutex, PoisonError};
 
 use lanework_cpu::Threads;
-use lanework_magma::mgm::{LONGEST, Mgm};
-use lanework_magma::{Engine, Error, Keyed, Magma};
+use lanework_magma::mgm::{LONGEST, Mgm, Nonce};
+use lanework_magma::{Engine, Error, Magma};
 use lanework_study::{Failure, Outcome};
 use lanework_suite::magma::Operation;
 use zeroize::Zeroizing;
@@ -62,7 +62,7 @@ fn begin(session: &Session, args: &MessageArgs, operation: Operation) -> Result<
     let magma = Magma::with(&key, engine).with_limits(limits(args.limit.key_limit));
     let mgm = Mgm::with_key(magma, args.tag_length).map_err(|e| failure("", &e))?;
     // The nonce is checked before anything is read.
-    mgm.sealer(nonce).map_err(|e| failure("", &e))?;
+    Nonce::try_from(nonce.as_slice()).map_err(|e| failure("", &e))?;
     let aad = match (&args.aad, &args.aad_file) {
         (Some(Hex(bytes)), _) => bytes.clone(),
         (None, Some(path)) => {
@@ -100,14 +100,9 @@ pub(super) fn seal(session: &Session, args: &MessageArgs) -> Result<Outcome, Fai
     let mut sink = Sink::create(target(stream.output.as_deref()), Access::Public, stream.force)?;
     let name = source.name().to_owned();
     let failed = |e: Error| failure(&name, &e);
-    // A message that is too long is refused before any of it is sealed, if its length is known.
-    let all = source.length().map_or(0, |length| length.saturating_add(aad.len() as u64));
-    if all > LONGEST {
-        return Err(failed(Error::TooLong { limit: LONGEST }));
-    }
-    let limit = mgm.cipher().limits().bytes();
-    if all > limit {
-        return Err(failed(Error::KeyExhausted { limit }));
+    // A message that is too long, for MGM or for the key, is refused before any of it is sealed, if its length is known.
+    if let Some(length) = source.length() {
+        mgm.would_seal(aad.len() as u64, length).map_err(failed)?;
     }
     let mut sealer = mgm.sealer(&args.nonce.0).map_err(failed)?;
     sealer.aad(&aad).map_err(failed)?;

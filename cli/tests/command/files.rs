@@ -113,6 +113,46 @@ fn nothing_is_written_over_what_is_read() {
     }
 }
 
+/// A pipe that is input and output would be read and written at once, without an end.
+#[test]
+fn a_pipe_is_not_read_and_written_at_once() {
+    let place = place();
+    assert!(Command::new("mkfifo").arg(place.path("pipe")).status().expect("mkfifo runs").success());
+    fs::hard_link(place.path("pipe"), place.path("same")).expect("a link");
+    // One reader and one writer, so that nobody waits; the message is short, so that it fits the pipe.
+    let open = || fs::OpenOptions::new().read(true).write(true).open(place.path("pipe")).expect("the pipe");
+    let mut ends = open();
+    let magma = |job: &[&'static str], rest: &[&'static str]| {
+        [&["magma"], job, &["--force", "--key-file", "key"], rest].concat()
+    };
+    for args in [
+        magma(&["encrypt"], &["-o", "pipe", "pipe"]),
+        magma(&["encrypt"], &["-o", "same", "pipe"]),
+        magma(&["encrypt", "--mode", "ctr", "--iv", "01020304"], &["-o", "pipe", "pipe"]),
+        magma(&["decrypt"], &["-o", "pipe", "pipe"]),
+        magma(&["seal", NONCE[0], NONCE[1]], &["-o", "pipe", "pipe"]),
+        magma(&["open", NONCE[0], NONCE[1]], &["-o", "pipe", "pipe"]),
+        vec!["mayo", "sign", "--key", "sk", "-o", "pipe", "pipe"],
+    ] {
+        no(&place, &args, 2, "are one pipe or device");
+    }
+    let (input, output) = (open(), open());
+    let output = place
+        .command(&magma(&["encrypt"], &[]))
+        .stdin(input)
+        .stdout(output)
+        .stderr(Stdio::piped())
+        .output()
+        .expect("it runs");
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
+    assert!(stderr(&output).contains("standard output and standard input"), "{}", stderr(&output));
+    // Nothing was written: the next bytes of the pipe are ours.
+    std::io::Write::write_all(&mut ends, b"ours").expect("room in the pipe");
+    let mut next = [0; 4];
+    std::io::Read::read_exact(&mut ends, &mut next).expect("four bytes");
+    assert_eq!(&next, b"ours");
+}
+
 fn snapshot(place: &Place) -> Vec<(String, Vec<u8>)> {
     let files = place.names().into_iter().filter(|name| place.path(name).is_file());
     files.map(|name| (name.clone(), place.get(&name))).collect()

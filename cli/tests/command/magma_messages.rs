@@ -136,10 +136,15 @@ fn bad_arguments_of_a_message_say_which() {
     assert_eq!(code(&refused), 2);
     assert!(stderr(&refused).contains("raise --key-limit"), "{}", stderr(&refused));
     place.put("text", b"some text");
-    let short = place.run(&sealing("seal", &["text", "-o", "out", "--key-limit", "8"]));
+    // Nine bytes begin two blocks, and every message has four more. Nothing comes out before the refusal.
+    let short = place.run(&sealing("seal", &["text", "-o", "out", "--key-limit", "47"]));
     assert_eq!((code(&short), place.path("out").exists()), (2, false), "{}", stderr(&short));
-    assert_eq!(code(&place.run(&sealing("seal", &["text", "-o", "out", "--key-limit", "9"]))), 0);
-    assert_eq!(code(&place.run(&sealing("open", &["out", "--key-limit", "8"]))), 2);
+    assert_eq!(code(&place.run(&sealing("seal", &["text", "-o", "out", "--key-limit", "48"]))), 0);
+    assert_eq!(code(&place.run(&sealing("open", &["out", "--key-limit", "47"]))), 2);
+    large.set_len(1 << 20).expect("a sparse file");
+    crate::common::no(&place, &sealing("seal", &["large", "--key-limit", "1048607"]), 2, "raise --key-limit");
+    let sealed = crate::common::yes(&place, &sealing("seal", &["large", "--key-limit", "1048608"]));
+    assert_eq!(sealed.len(), (1 << 20) + 8);
     assert_eq!(place.run(&sealing("open", &["out", "--key-limit", "none"])).stdout, b"some text");
     let folder = place.run(&sealing("seal", &["text", "-o", "."]));
     assert!(stderr(&folder).contains("is a directory\nhelp: name a file"), "{}", stderr(&folder));
@@ -166,6 +171,15 @@ fn macs_of_files() {
     assert_eq!(code(&refused), 1);
     assert!(String::from_utf8_lossy(&refused.stdout).contains("text: MAC REFUSED"));
     assert_eq!(json(&mac(&["--json", "--verify", "154e72102030c5ba", "text"]).stdout)["valid"], false);
+    // Two files that fit alone, and not together: no tag comes out.
+    place.put("odd", b"nine byte");
+    crate::common::no(
+        &place,
+        &["magma", "mac", "--key-file", "key", "--key-limit", "47", "text", "odd"],
+        2,
+        "2 files: the key's limit of 47 bytes",
+    );
+    assert_eq!(out(&["--key-limit", "48", "text", "odd"]).lines().count(), 2);
     for (more, says) in [
         (&["--verify", "154e7210", "text"][..], "--tag-length"),
         (&["--verify", "154e72102030c5bb", "text", "empty"], "name only one"),

@@ -141,8 +141,8 @@ pub trait Keyed: Sealed {
         self.core().budget.limits()
     }
 
-    /// The bytes that the modes have processed under this key and its clones. Section keys of OMAC-ACPKM have a count of
-    /// their own (see [`crate::limits`]).
+    /// The bytes of all blocks that the modes have begun under this key and its clones, and 32 for each message of MGM.
+    /// Section keys of OMAC-ACPKM have a count of their own (see [`crate::limits`]).
     fn used(&self) -> u64 {
         self.core().budget.used()
     }

@@ -2,8 +2,27 @@
 //!
 //! A block of 64 bits is short: after q blocks under one key, a ciphertext in CTR, CBC, CFB or OFB differs from noise
 //! with an advantage of about q^2 / 2^65, and this crate processes 2^32 blocks in seconds. Every key therefore counts
-//! the bytes that the modes process under it, all clones together. It refuses a piece that exceeds its limit with
-//! [`Error::KeyExhausted`], and processes none of it.
+//! the blocks that the modes process under it, all clones together, as 8 bytes each. It refuses a piece that exceeds its
+//! limit with [`Error::KeyExhausted`], and processes none of it.
+//!
+//! A block that a piece begins counts in full, and the rest of it is free. So a message of one byte counts as 8 bytes. A
+//! clone counts the block again that its message was in, since it may end it differently.
+//!
+//! | mode | calls of the cipher for a message | counted blocks |
+//! |---|---|---|
+//! | ECB, CBC | n | n |
+//! | CTR, CFB, OFB | n | n |
+//! | CTR-ACPKM | n, and 4 for each further key | n, up to a section |
+//! | OMAC | n + 1 | n |
+//! | OMAC-ACPKM | n, and those of its key material | n, up to a section |
+//! | MGM | a + 2n + 4 | a + n + 4 |
+//! | CNT | n + 1 | n + 1 |
+//! | IMIT | n, and one more up to 8 bytes | n |
+//!
+//! Here n is the number of the data's blocks, begun ones included, and a that of the associated data. MGM's number is
+//! the s + 4q of its bounds (RFC 9058, 6), for one message: two first counters, the lengths and the tag take four calls.
+//! Calls that are the same in every message do not count: OMAC's on the zero block, and ACPKM's on its constants.
+//! CFB and OFB encrypt their whole register, and what no data was added to does not count.
 //!
 //! # Section keys
 //!
@@ -23,15 +42,17 @@
 //! ([`Error::TooManyRefused`], before any decryption). It still seals: agree on another key under it. Reaching the limit
 //! means that tags are being guessed, or that two sides do not share a key.
 //!
-//! A refused message counts with its associated data and data, and as [`Limits::LEAST_REFUSED`] bytes if it is shorter.
+//! A refused message counts with its associated data and data, and as [`Limits::LEAST_REFUSED`] bytes if it is shorter. A
+//! refused code of OMAC, OMAC-ACPKM, IMIT or KExp15 counts as that many bytes, whatever its message's length: the key was
+//! charged for the message itself.
 //! The message that reaches the limit counts in full. Clones share the account, which lives as long as they do. A caller
 //! that makes a new key for each message (a leaf of a tree, a process for each file) must count refused messages itself.
 //!
 //! Where the number comes from: RFC 9058, 6, bounds the chance of one forgery of l blocks after sealed messages of s
 //! blocks by 3(s + 4q + l + 3)^2 / 2^64 + 2 / 2^S, for q messages and tags of S bits. For several forgeries, l is the
 //! sum of their blocks, and the last term counts once for each; this is how RFC 9001, B.2, counts them for CCM, not a
-//! theorem of RFC 9058. 2^28 bytes are 2^25 blocks, as many as [`Limits::Rfc9227`] lets the key seal. With s = l =
-//! 2^25 the first term is 2^-10.4, where sealing alone reaches 2^-12.4. As each refused message counts 256 bytes or
+//! theorem of RFC 9058. 2^28 bytes are 2^25 blocks, as many as [`Limits::Rfc9227`] lets the key seal. With s + 4q
+//! = l = 2^25 the first term is 2^-10.4, where sealing alone reaches 2^-12.4. As each refused message counts 256 bytes or
 //! more, there are at most 2^20 of them: the last term is 2^-43 for whole tags and 2^-11 for tags of 4 bytes.
 #![forbid(unsafe_code)]
 
@@ -39,6 +60,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
+use crate::modes::BLOCK;
 
 /// A policy for one key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,11 +70,12 @@ pub enum Limits {
     #[default]
     Rfc9227,
     /// The traffic of a TLS 1.2 key of RFC 9189 before TLSTREE replaces it: 4096 records, each with a MAC over at most
-    /// 2^14 bytes and 13 of header. Encryption changes its key every 1 KiB by itself (RFC 9189, 4.3.3).
+    /// 2^14 bytes and 13 of header, which begin 2^11 + 2 blocks. Encryption changes its key every 1 KiB by itself (RFC
+    /// 9189, 4.3.3).
     Rfc9189,
     /// The caller's own numbers.
     Custom {
-        /// The most bytes under one key.
+        /// The most bytes under one key, counted in whole blocks of 8.
         bytes: u64,
         /// The bytes of an ACPKM section: a positive multiple of 8, up to [`Limits::LONGEST_SECTION`].
         section: usize,
@@ -78,12 +101,13 @@ impl Limits {
     /// 8645 (6.2) leaves the number to protocols and to the lifetime of a key.
     pub const LONGEST_SECTION: usize = 1 << 28;
 
-    /// The most bytes that one key may process; [`u64::MAX`] means unlimited.
+    /// The most bytes that one key may process, in blocks of which a begun one counts in full; [`u64::MAX`] means
+    /// unlimited.
     #[must_use]
     pub const fn bytes(self) -> u64 {
         match self {
             Limits::Rfc9227 => 1 << 28,
-            Limits::Rfc9189 => 4096 * ((1 << 14) + 13),
+            Limits::Rfc9189 => 4096 * ((1 << 14) + 16),
             Limits::Custom { bytes, .. } => bytes,
             Limits::Unlimited => u64::MAX,
         }
@@ -106,6 +130,13 @@ impl Limits {
             _ => 1024,
         }
     }
+}
+
+/// Bytes of the blocks that `bytes` more begin, after `before` bytes of the same message. What is beyond a `u64` is
+/// [`u64::MAX`].
+pub(crate) fn begun(before: u64, bytes: u64) -> u64 {
+    let free = before.wrapping_neg() % BLOCK as u64;
+    bytes.saturating_sub(free).checked_next_multiple_of(BLOCK as u64).unwrap_or(u64::MAX)
 }
 
 /// Bytes of forged messages. The count saturates.
@@ -202,10 +233,10 @@ impl Budget {
         }
     }
 
-    /// Whether a message of this many bytes may be opened at all, authentic or not.
-    pub(crate) fn may_open(&self, bytes: u64) -> Result<(), Error> {
+    /// Whether a message with this charge may be opened at all, authentic or not.
+    pub(crate) fn may_open(&self, charge: u64) -> Result<(), Error> {
         self.account.refused.allow(self.limits.refused())?;
-        self.allows(bytes)
+        self.allows(charge)
     }
 
     /// Verifies a message of this many bytes, unless the key has refused too many; counts a refusal.
@@ -218,48 +249,55 @@ impl Budget {
         verdict
     }
 
-    /// Charges the key for a message that is authentic, and counts one that is not.
-    pub(crate) fn open(&self, bytes: u64, authentic: bool) -> Result<(), Error> {
+    /// Charges the key with `charge` for a message of `bytes` that is authentic, and counts one that is not.
+    pub(crate) fn open(&self, bytes: u64, charge: u64, authentic: bool) -> Result<(), Error> {
         self.judge(bytes, || if authentic { Ok(()) } else { Err(Error::Refused) })?;
-        self.spend(bytes)
+        self.spend(charge)
     }
 }
 
-/// What a message under changing keys still has to be charged for: the length of one section in all.
+/// What a message still has to be charged for: the length of one section in all, where its key changes.
 ///
 /// No key of the chain processes more of a message than that (see the module's documentation).
 #[derive(Debug)]
 pub(crate) struct Charge {
     section: u64,
     left: u64,
+    /// Whether the message's unfinished block is counted.
+    counted: bool,
 }
 
 impl Charge {
     /// Of a message in sections of this many bytes; [`u64::MAX`] if its key does not change.
     pub(crate) fn new(section: u64) -> Charge {
-        Charge { section, left: section }
+        Charge { section, left: section, counted: false }
     }
 
-    /// The part of the next `bytes` that is charged.
-    pub(crate) fn due(&self, bytes: u64) -> u64 {
-        bytes.min(self.left)
+    /// The charge for the next `bytes`, at this place of the message.
+    pub(crate) fn due(&self, place: u64, bytes: u64) -> u64 {
+        let at = place % BLOCK as u64;
+        let blocks =
+            if self.counted || bytes == 0 { begun(at, bytes) } else { begun(0, bytes.saturating_add(at)) };
+        blocks.min(self.left)
     }
 
-    /// Notes that [`Charge::due`] has been charged.
+    /// Notes that [`Charge::due`] has been charged for some bytes.
     pub(crate) fn paid(&mut self, due: u64) {
         self.left -= due;
+        self.counted |= due > 0;
     }
 
-    /// Charges the key for its part of the next `bytes`, all or nothing.
-    pub(crate) fn spend(&mut self, budget: &Budget, bytes: u64) -> Result<(), Error> {
-        let due = self.due(bytes);
+    /// Charges the key for the next `bytes` at this place of the message, all or nothing.
+    pub(crate) fn spend(&mut self, budget: &Budget, place: u64, bytes: u64) -> Result<(), Error> {
+        let due = self.due(place, bytes);
         budget.spend(due)?;
         self.paid(due);
         Ok(())
     }
 }
 
-/// The clone of a message is another message: it may continue differently under the same keys.
+/// The clone of a message is another message: it may continue differently under the same keys, from the unfinished
+/// block on.
 impl Clone for Charge {
     fn clone(&self) -> Charge {
         Charge::new(self.section)
@@ -279,6 +317,18 @@ mod tests {
         budget.spend(40).unwrap();
         assert_eq!(budget.spend(1), Err(Error::KeyExhausted { limit: 100 }));
         budget.spend(0).unwrap();
+    }
+
+    #[test]
+    fn a_block_counts_when_it_is_begun() {
+        for before in 0..40u64 {
+            for bytes in 0..40u64 {
+                let blocks = |bytes: u64| 8 * bytes.div_ceil(8);
+                assert_eq!(begun(before, bytes), blocks(before + bytes) - blocks(before), "{before} {bytes}");
+            }
+        }
+        assert_eq!((begun(0, u64::MAX), begun(1, u64::MAX - 7)), (u64::MAX, u64::MAX - 7));
+        assert_eq!(begun(u64::MAX, 9), 8);
     }
 
     #[test]
@@ -309,17 +359,17 @@ mod tests {
         let clone = budget.clone();
         // Short messages count as 256 bytes; the one that reaches the limit counts in full.
         for refused in 1..=1000 {
-            assert_eq!(budget.open(7, false), Err(Error::Refused));
+            assert_eq!(budget.open(7, 7, false), Err(Error::Refused));
             assert_eq!(clone.refused(), 256 * refused);
         }
-        assert_eq!(budget.open(Limits::REFUSED - 256_001, false), Err(Error::Refused));
+        assert_eq!(budget.open(Limits::REFUSED - 256_001, 0, false), Err(Error::Refused));
         assert_eq!(budget.judge(0, || Ok(())), Ok(()), "a byte is left");
-        assert_eq!(budget.open(1 << 29, false), Err(Error::Refused));
+        assert_eq!(budget.open(1 << 29, 0, false), Err(Error::Refused));
         // No clone verifies another message, and sealing continues.
         let closed = Err(Error::TooManyRefused { limit: Limits::REFUSED });
         for budget in [&budget, &clone] {
             assert_eq!(budget.may_open(1), closed);
-            assert_eq!((budget.open(1, true), budget.open(1, false)), (closed.clone(), closed.clone()));
+            assert_eq!((budget.open(1, 1, true), budget.open(1, 1, false)), (closed.clone(), closed.clone()));
             assert_eq!(budget.judge(0, || unreachable!("nothing is verified")), closed);
         }
         assert_eq!(budget.used(), 0);

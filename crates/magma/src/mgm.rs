@@ -5,9 +5,9 @@
 //! it runs in the cipher's bulk kernels, in pieces that stay in the first-level cache, and the products are reduced
 //! once, at the end.
 //!
-//! Sealing counts associated data and data against the key's limits ([`crate::limits`]); opening counts only authentic
-//! messages, so forgeries cannot use the key up. Forgeries count separately; beyond their limit the key opens nothing
-//! more but still seals.
+//! Sealing counts the blocks of associated data and data, and four for each message, against the key's limits
+//! ([`crate::limits`]). [`Mgm::would_seal`] asks beforehand. Opening counts only authentic messages, so forgeries cannot
+//! use the key up. Forgeries count separately; beyond their limit the key opens nothing more but still seals.
 //!
 //! The caller must never repeat a nonce under one key (its top bit must be 0, RFC 9058, 4.1). The protocol fixes the
 //! length of the tag, hence the constructor. Opening checks the tag over the whole ciphertext before the first byte is
@@ -25,6 +25,7 @@ use rand_core::TryCryptoRng;
 use crate::backend::Engine;
 use crate::error::Error;
 use crate::key::{Core, Keyed, Magma, Sealed};
+use crate::limits::begun;
 use crate::release::equal;
 
 pub(crate) mod field;
@@ -194,7 +195,7 @@ impl Mgm {
     pub fn seal_inout(&self, nonce: &[u8], aad: &[u8], mut data: InOutBuf<'_, '_, u8>) -> Result<Tag, Error> {
         let nonce = admit(nonce, aad.len(), data.len())?;
         let core = self.core();
-        core.budget.spend((aad.len() + data.len()) as u64)?;
+        core.budget.spend(charge(aad.len() as u64, data.len() as u64))?;
         if Short::fits(aad.len(), data.len()) {
             let mut short = Short::new(core, nonce, aad.len(), data.len());
             short.crypt(data.reborrow());
@@ -243,12 +244,12 @@ impl Mgm {
         let nonce = admit(nonce, aad.len(), data.len())?;
         self.admit_tag(tag)?;
         let core = self.core();
-        let bytes = (aad.len() + data.len()) as u64;
-        core.budget.may_open(bytes)?;
+        let lengths = (aad.len() as u64, data.len() as u64);
+        core.budget.may_open(charge(lengths.0, lengths.1))?;
         if Short::fits(aad.len(), data.len()) {
             let mut short = Short::new(core, nonce, aad.len(), data.len());
             let computed = short.tag(core, aad, data.get_in());
-            self.judge(bytes, &computed, tag, data.get_out())?;
+            self.judge(lengths, &computed, tag, data.get_out())?;
             short.crypt(data);
             return Ok(());
         }
@@ -257,7 +258,7 @@ impl Mgm {
         let start = Start::new(core, nonce);
         let mut work = Work::new(core);
         work.absorb_message(start.hash, aad, data.get_in());
-        self.judge(bytes, &work.tag(), tag, data.get_out())?;
+        self.judge(lengths, &work.tag(), tag, data.get_out())?;
         core.counter(start.encrypt, data);
         Ok(())
     }
@@ -275,7 +276,7 @@ impl Mgm {
     ) -> Result<Tag, Error> {
         if spread::is_worth_it(threads, data.len()) {
             let nonce = admit(nonce, aad.len(), data.len())?;
-            self.core().budget.spend((aad.len() + data.len()) as u64)?;
+            self.core().budget.spend(charge(aad.len() as u64, data.len() as u64))?;
             return Ok(Tag::new(spread::seal(self.core(), threads, nonce, aad, data)?, self.tag));
         }
         self.seal(nonce, aad, data)
@@ -296,19 +297,29 @@ impl Mgm {
         if spread::is_worth_it(threads, data.len()) {
             let nonce = admit(nonce, aad.len(), data.len())?;
             self.admit_tag(tag)?;
-            let bytes = (aad.len() + data.len()) as u64;
-            self.core().budget.may_open(bytes)?;
+            let lengths = (aad.len() as u64, data.len() as u64);
+            self.core().budget.may_open(charge(lengths.0, lengths.1))?;
             let opening = spread::Opening::new(self.core(), threads, nonce, aad, data)?;
-            self.judge(bytes, &opening.tag, tag, data)?;
+            self.judge(lengths, &opening.tag, tag, data)?;
             return opening.decrypt(self.core(), threads, data);
         }
         self.open(nonce, aad, data, tag)
     }
 
-    /// Seals a message that comes in pieces.
+    /// Whether a message with this many bytes of associated data and of data would be sealed now. Nothing is processed
+    /// and no key is charged. Use it for messages of known length, before their first byte is released.
     ///
     /// # Errors
-    /// [`Error::NonceLength`], [`Error::NonceTopBit`].
+    /// [`Error::EmptyMessage`], [`Error::TooLong`], [`Error::KeyExhausted`].
+    pub fn would_seal(&self, aad: u64, data: u64) -> Result<(), Error> {
+        admit_lengths(aad, data)?;
+        self.core().budget.allows(charge(aad, data))
+    }
+
+    /// Seals a message that comes in pieces. The key is charged for its four blocks of every message.
+    ///
+    /// # Errors
+    /// [`Error::NonceLength`], [`Error::NonceTopBit`], [`Error::KeyExhausted`].
     pub fn sealer(&self, nonce: &[u8]) -> Result<Sealer<'_>, Error> {
         Sealer::new(self, admit_nonce(nonce)?)
     }
@@ -338,10 +349,17 @@ impl Mgm {
         if tag.len() == self.tag { Ok(()) } else { Err(Error::TagLength(tag.len())) }
     }
 
-    /// Whether a message of this many bytes is authentic, with tags compared in constant time. Charges the key if it is;
+    /// Whether a message of these lengths is authentic, with tags compared in constant time. Charges the key if it is;
     /// counts the refusal and wipes `output` if it is not.
-    fn judge(&self, bytes: u64, computed: &[u8; 8], tag: &[u8], output: &mut [u8]) -> Result<(), Error> {
-        let verdict = self.core().budget.open(bytes, equal(&computed[..self.tag], tag));
+    fn judge(
+        &self,
+        (aad, data): (u64, u64),
+        computed: &[u8; 8],
+        tag: &[u8],
+        output: &mut [u8],
+    ) -> Result<(), Error> {
+        let authentic = equal(&computed[..self.tag], tag);
+        let verdict = self.core().budget.open(aad + data, charge(aad, data), authentic);
         if verdict == Err(Error::Refused) {
             wipe(output);
         }
@@ -361,13 +379,24 @@ impl fmt::Debug for Mgm {
 /// Checks a message before any work; returns the nonce.
 pub(crate) fn admit(nonce: &[u8], aad: usize, data: usize) -> Result<[u8; 8], Error> {
     let nonce = admit_nonce(nonce)?;
-    if aad == 0 && data == 0 {
-        return Err(Error::EmptyMessage);
-    }
-    match (aad as u64).checked_add(data as u64) {
-        Some(all) if all <= LONGEST => Ok(nonce),
+    admit_lengths(aad as u64, data as u64)?;
+    Ok(nonce)
+}
+
+fn admit_lengths(aad: u64, data: u64) -> Result<(), Error> {
+    match aad.checked_add(data) {
+        Some(0) => Err(Error::EmptyMessage),
+        Some(all) if all <= LONGEST => Ok(()),
         _ => Err(Error::TooLong { limit: LONGEST }),
     }
+}
+
+/// Bytes of the four blocks that every message has: two first counters, the lengths and the tag.
+const FOUR: u64 = 32;
+
+/// What the key's limits count for a message of these lengths, at most [`LONGEST`] together.
+pub(crate) fn charge(aad: u64, data: u64) -> u64 {
+    begun(0, aad) + begun(0, data) + FOUR
 }
 
 fn admit_nonce(nonce: &[u8]) -> Result<[u8; 8], Error> {

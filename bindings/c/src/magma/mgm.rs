@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::lw_magma_key;
 use crate::entry::{
-    Answer, Buffers, Output, array, batch, bytes, claim, claim_data, exclusive, free, guard, place,
+    Answer, Buffers, Output, batch, bytes, claim, claim_data, exclusive, free, guard, place, place_and_claim,
     reference, release, settle, shared, threads,
 };
 use crate::status::lw_status;
@@ -128,7 +128,8 @@ impl lw_magma_mgm_stream {
     }
 }
 
-/// Begins to encrypt; see lw_magma_mgm_seal.
+/// Begins to encrypt; see lw_magma_mgm_seal. The key counts the four blocks of every message: LW_STATUS_KEY_EXHAUSTED without room
+/// for them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_magma_mgm_sealer_new(
     mgm: *const lw_magma_mgm,
@@ -137,10 +138,9 @@ pub unsafe extern "C" fn lw_magma_mgm_sealer_new(
     out: *mut *mut lw_magma_mgm_stream,
 ) -> lw_status {
     guard(|| {
-        // SAFETY: the caller lends a place for a handle.
-        let out = unsafe { place(out, ptr::null_mut())? };
-        // SAFETY: the caller lends a buffer and has a reference.
-        let (([nonce], []), mgm) = unsafe { (claim([(nonce, nonce_len)], [])?, shared(mgm)?) };
+        // SAFETY: the caller lends a buffer and a place for a handle, and has a reference.
+        let ((out, ([nonce], [])), mgm) =
+            unsafe { (place_and_claim(out, ptr::null_mut(), [(nonce, nonce_len)], [])?, shared(mgm)?) };
         out.give(lw_magma_mgm_stream::begin(mgm, |key| key.sealer(nonce).map(State::Sealing))?);
         Ok(())
     })
@@ -157,10 +157,9 @@ pub unsafe extern "C" fn lw_magma_mgm_verifier_new(
     out: *mut *mut lw_magma_mgm_stream,
 ) -> lw_status {
     guard(|| {
-        // SAFETY: the caller lends a place for a handle.
-        let out = unsafe { place(out, ptr::null_mut())? };
-        // SAFETY: the caller lends a buffer and has a reference.
-        let (([nonce], []), mgm) = unsafe { (claim([(nonce, nonce_len)], [])?, shared(mgm)?) };
+        // SAFETY: the caller lends a buffer and a place for a handle, and has a reference.
+        let ((out, ([nonce], [])), mgm) =
+            unsafe { (place_and_claim(out, ptr::null_mut(), [(nonce, nonce_len)], [])?, shared(mgm)?) };
         out.give(lw_magma_mgm_stream::begin(mgm, |key| key.verifier(nonce).map(State::Verifying))?);
         Ok(())
     })
@@ -176,10 +175,9 @@ pub unsafe extern "C" fn lw_magma_mgm_opener_new(
     out: *mut *mut lw_magma_mgm_stream,
 ) -> lw_status {
     guard(|| {
-        // SAFETY: the caller lends a place for a handle.
-        let out = unsafe { place(out, ptr::null_mut())? };
-        // SAFETY: the caller lends a buffer and has a reference.
-        let (([nonce], []), mgm) = unsafe { (claim([(nonce, nonce_len)], [])?, shared(mgm)?) };
+        // SAFETY: the caller lends a buffer and a place for a handle, and has a reference.
+        let ((out, ([nonce], [])), mgm) =
+            unsafe { (place_and_claim(out, ptr::null_mut(), [(nonce, nonce_len)], [])?, shared(mgm)?) };
         out.give(lw_magma_mgm_stream::begin(mgm, |key| key.opener(nonce).map(State::Opening))?);
         Ok(())
     })
@@ -338,9 +336,7 @@ pub unsafe extern "C" fn lw_magma_mgm_seal_batch(
     thread_count: usize,
     statuses: *mut lw_status,
 ) -> lw_status {
-    let body = |statuses: &mut [lw_status]| {
-        // SAFETY: the caller lends the array.
-        let jobs = unsafe { array(jobs, count) }?;
+    let body = |jobs: &[lw_magma_seal_job], statuses: &mut [lw_status]| {
         let mut buffers = Buffers::new(jobs, statuses);
         for job in jobs {
             buffers.read(job.nonce, job.nonce_len);
@@ -368,8 +364,8 @@ pub unsafe extern "C" fn lw_magma_mgm_seal_batch(
         settle(statuses, outcomes, places);
         Ok(())
     };
-    // SAFETY: the caller lends the statuses.
-    unsafe { batch(statuses, count, body) }
+    // SAFETY: the caller lends jobs and statuses.
+    unsafe { batch(jobs, count, statuses, body) }
 }
 
 /// Opens `count` messages with tags of `tag_len` bytes. Each has its status, LW_STATUS_REFUSED if its tag is wrong; the call's is the
@@ -382,9 +378,7 @@ pub unsafe extern "C" fn lw_magma_mgm_open_batch(
     thread_count: usize,
     statuses: *mut lw_status,
 ) -> lw_status {
-    let body = |statuses: &mut [lw_status]| {
-        // SAFETY: the caller lends the array.
-        let jobs = unsafe { array(jobs, count) }?;
+    let body = |jobs: &[lw_magma_open_job], statuses: &mut [lw_status]| {
         let mut buffers = Buffers::new(jobs, statuses);
         for job in jobs {
             buffers.read(job.nonce, job.nonce_len);
@@ -411,6 +405,6 @@ pub unsafe extern "C" fn lw_magma_mgm_open_batch(
         settle(statuses, outcomes, places);
         Ok(())
     };
-    // SAFETY: the caller lends the statuses.
-    unsafe { batch(statuses, count, body) }
+    // SAFETY: the caller lends jobs and statuses.
+    unsafe { batch(jobs, count, statuses, body) }
 }

@@ -193,6 +193,48 @@ static void keys(void) {
     CHECK(lw_magma_kdf_tree(root, 32, label, 4, seed, 8, 5, tree, 64) == LW_STATUS_PARAMETER && zero(tree, 64));
 }
 
+// Statuses over the jobs of a batch: nothing is written. Data over them is refused, and leaves them too.
+#define OVER_JOBS(jobs, call)                                                                                              \
+    do {                                                                                                                   \
+        unsigned char before[sizeof jobs];                                                                                 \
+        memcpy(before, &jobs, sizeof jobs);                                                                                \
+        for (size_t at = 0; at < sizeof jobs; at += sizeof(lw_status)) {                                                   \
+            lw_status *statuses = (lw_status *)(void *)((unsigned char *)&jobs + at);                                      \
+            CHECK((call) == LW_STATUS_OVERLAP && memcmp(before, &jobs, sizeof jobs) == 0);                                 \
+        }                                                                                                                  \
+    } while (0)
+
+static void batches(const lw_magma_key *magma, lw_magma_seal_job *seal) {
+    lw_magma_seal_job sealed[2] = {seal[0], seal[1]};
+    OVER_JOBS(sealed, lw_magma_mgm_seal_batch(sealed, 2, 8, 1, statuses));
+    uint8_t nonce[8] = {0}, tag[8] = {0}, byte = 1, other[2 * sizeof(lw_status)];
+    lw_magma_open_job opened[2] = {{magma, nonce, 8, NULL, 0, &byte, 1, tag}, {magma, nonce, 8, NULL, 0, tag, 0, tag}};
+    OVER_JOBS(opened, lw_magma_mgm_open_batch(opened, 2, 8, 1, statuses));
+    lw_mayo_sign_job signs[2] = {{&byte, 1, NULL}, {&byte, 1, NULL}};
+    OVER_JOBS(signs, lw_mayo_sign_batch(NULL, signs, 2, 1, statuses));
+    lw_mayo_verify_job verified[2] = {{NULL, &byte, 1, tag, 8}, {NULL, &byte, 1, tag, 8}};
+    OVER_JOBS(verified, lw_mayo_verify_batch(verified, 2, 1, statuses));
+    lw_vdf_verify_job proofs[2] = {{NULL, &byte, 1, tag, 8, 1, 0}, {NULL, &byte, 1, tag, 8, 1, 0}};
+    OVER_JOBS(proofs, lw_vdf_verify_batch(proofs, 2, LW_VDF_STRICT, 1, statuses));
+    lw_vdf_claim claims[2] = {{1, tag, 8, NULL, NULL}, {1, tag, 8, NULL, NULL}};
+    OVER_JOBS(claims, lw_vdf_compact(NULL, tag, 8, claims, 2, 1, NULL, NULL, NULL, statuses));
+
+    // Data and tags over the jobs, and over the statuses.
+    lw_status statuses[2];
+    unsigned char before[sizeof sealed];
+    sealed[0].data = (uint8_t *)&sealed[1];
+    sealed[0].data_len = 16;
+    memcpy(before, sealed, sizeof sealed);
+    CHECK(lw_magma_mgm_seal_batch(sealed, 2, 8, 1, statuses) == LW_STATUS_OVERLAP && memcmp(before, sealed, sizeof sealed) == 0);
+    CHECK(statuses[0] == LW_STATUS_OVERLAP && statuses[1] == LW_STATUS_OVERLAP);
+    sealed[0].data = other;
+    sealed[0].data_len = sizeof other;
+    sealed[0].tag = (uint8_t *)statuses;
+    memset(other, 5, sizeof other);
+    CHECK(lw_magma_mgm_seal_batch(sealed, 1, 8, 1, statuses) == LW_STATUS_OVERLAP && zero(other, sizeof other));
+    CHECK(statuses[0] == LW_STATUS_OVERLAP);
+}
+
 static void misuse(void) {
     uint8_t bytes[64] = {1, 2, 3}, out[64];
     const lw_magma_key *key = key_of(KEY), *none = key;
@@ -213,6 +255,22 @@ static void misuse(void) {
     CHECK(lw_magma_ctr(key, bytes, 4, out, out + 1, 8) == LW_STATUS_OVERLAP && zero(out + 1, 8) && out[0] == 5 && out[9] == 5);
     CHECK(lw_magma_omac(key, out, 16, out + 15, 8) == LW_STATUS_OVERLAP && zero(out + 15, 8));
     CHECK(lw_magma_ctr(key, out, 4, bytes, out, 8) == LW_STATUS_OVERLAP && zero(out, 8));
+    // A place for a handle or a length within the call's buffers.
+    union {
+        uint8_t bytes[64];
+        const lw_magma_key *key;
+        const lw_mayo_secret_key *secret;
+        size_t length;
+    } both;
+    memset(&both, 1, sizeof both);
+    CHECK(lw_magma_key_new(both.bytes, 32, &both.key) == LW_STATUS_OVERLAP && both.key == NULL);
+    memset(&both, 1, sizeof both);
+    CHECK(lw_mayo_secret_key_from_seed(LW_MAYO2, both.bytes, 24, &both.secret) == LW_STATUS_OVERLAP && both.secret == NULL);
+    const lw_mayo_secret_key *secret = NULL;
+    CHECK(lw_mayo_secret_key_from_seed(LW_MAYO2, both.bytes + 32, 24, &secret) == LW_STATUS_OK);
+    CHECK(lw_mayo_secret_key_to_pem(secret, both.bytes, sizeof both, &both.length) == LW_STATUS_OVERLAP);
+    CHECK(zero(both.bytes, sizeof both));
+    lw_mayo_secret_key_free(secret);
     // A NULL handle leaves zeros too.
     memset(out, 5, sizeof out);
     CHECK(lw_magma_ctr(NULL, bytes, 4, out, out, 8) == LW_STATUS_NULL_POINTER && zero(out, 8));
@@ -228,6 +286,10 @@ static void misuse(void) {
     CHECK(lw_magma_mgm_seal_batch(jobs, 1, 8, 1, NULL) == LW_STATUS_NULL_POINTER);
     CHECK(lw_magma_mgm_seal_batch(NULL, 0, 8, 1, NULL) == LW_STATUS_OK);
     CHECK(lw_magma_mgm_seal_batch(jobs, SIZE_MAX, 8, 1, statuses) == LW_STATUS_LENGTH);
+    // So many jobs are longer than any array, although their statuses are not.
+    statuses[0] = LW_STATUS_INTERNAL;
+    CHECK(lw_magma_mgm_seal_batch(jobs, SIZE_MAX / 16, 8, 1, statuses) == LW_STATUS_LENGTH && statuses[0] == LW_STATUS_INTERNAL);
+    batches(key, jobs);
     jobs[1].data = out;
     jobs[0].nonce_len = 7;
     CHECK(lw_magma_mgm_seal_batch(jobs, 2, 8, 2, statuses) == LW_STATUS_LENGTH && statuses[1] == LW_STATUS_OK);

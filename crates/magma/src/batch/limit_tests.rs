@@ -7,30 +7,33 @@ use crate::key::Magma;
 use crate::limits::Limits;
 use crate::mgm::Mgm;
 
-const LIMIT: u64 = 100;
+/// Two messages of 48 bytes, and a block.
+const LIMIT: u64 = 104;
 
-fn key() -> Magma {
-    Magma::new(&[7; 32]).with_limits(Limits::Custom { bytes: LIMIT, section: 1024 })
+fn key(limit: u64) -> Magma {
+    Magma::new(&[7; 32]).with_limits(Limits::Custom { bytes: limit, section: 1024 })
 }
 
-/// Three messages of 48 bytes and one of 4 under a key for 100 bytes: the third exceeds the limit, and the last fits again.
-fn outcomes(run: impl FnOnce(&Batch<'_>, &Magma, &mut [Vec<u8>]) -> Outcomes) {
-    let key = key();
+/// Three messages of 48 bytes and one of 4 under a key for two of 48 and a block, with `more` bytes for each of them: the
+/// third exceeds the limit, and the last fits again.
+fn outcomes(more: u64, run: impl FnOnce(&Batch<'_>, &Magma, &mut [Vec<u8>]) -> Outcomes) {
+    let limit = LIMIT + 3 * more;
+    let key = key(limit);
     let mut data = [vec![5; 48], vec![5; 48], vec![5; 48], vec![5; 4]];
     let outcomes = run(&Batch::default(), &key, &mut data);
-    let exhausted = Err(Error::KeyExhausted { limit: LIMIT });
+    let exhausted = Err(Error::KeyExhausted { limit });
     assert_eq!(outcomes, [Ok(()), Ok(()), exhausted, Ok(())]);
-    assert_eq!(key.used(), LIMIT);
+    assert_eq!(key.used(), limit);
     assert_eq!(data[2], [5; 48], "a refused job is left as it was");
 }
 
 #[test]
 fn ciphers_charge_their_keys() {
-    outcomes(|batch, key, data| {
+    outcomes(0, |batch, key, data| {
         let mut jobs: Vec<_> = data.iter_mut().map(|data| CtrJob { key, iv: &[1; 4], data }).collect();
         batch.ctr(&mut jobs).unwrap()
     });
-    outcomes(|batch, key, data| {
+    outcomes(0, |batch, key, data| {
         let mut jobs: Vec<_> = data.iter_mut().map(|data| CfbJob { key, iv: &[1; 8], data }).collect();
         batch.cfb_encrypt(&mut jobs).unwrap()
     });
@@ -39,7 +42,7 @@ fn ciphers_charge_their_keys() {
 #[test]
 fn whole_blocks_charge_their_keys() {
     let exhausted = || Err(Error::KeyExhausted { limit: LIMIT });
-    let (cbc, ecb) = (key(), key());
+    let (cbc, ecb) = (key(LIMIT), key(LIMIT));
     let mut data = [[5; 48]; 3];
     let mut jobs: Vec<_> = data.iter_mut().map(|data| CbcJob { key: &cbc, iv: &[1; 8], data }).collect();
     assert_eq!(Batch::default().cbc_encrypt(&mut jobs).unwrap(), [Ok(()), Ok(()), exhausted()]);
@@ -50,7 +53,7 @@ fn whole_blocks_charge_their_keys() {
 
 #[test]
 fn macs_charge_their_keys() {
-    outcomes(|batch, key, data| {
+    outcomes(0, |batch, key, data| {
         let mut macs = [[0; 8]; 4];
         let mut jobs: Vec<_> =
             data.iter().zip(&mut macs).map(|(data, mac)| OmacJob { key, data, mac }).collect();
@@ -62,7 +65,7 @@ fn macs_charge_their_keys() {
 
 #[test]
 fn sealing_charges_all_and_opening_what_was_authentic() {
-    outcomes(|batch, key, data| {
+    outcomes(32, |batch, key, data| {
         let (mut tags, nonces) = ([[0; 8]; 4], [[1; 8], [2; 8], [3; 8], [4; 8]]);
         let messages = data.iter_mut().zip(&mut tags).zip(&nonces);
         let mut jobs: Vec<_> =
@@ -74,7 +77,8 @@ fn sealing_charges_all_and_opening_what_was_authentic() {
     let (mut good, mut forged) = (vec![5; 60], vec![5; 90]);
     let tag = mgm.seal(&[1; 8], &[], &mut good).unwrap();
     let sealed = good.clone();
-    let key = key();
+    // Enough for one of the forgeries, but not for two good messages.
+    let key = key(136);
     let open = |data: &mut [u8], tag: &[u8]| {
         let mut jobs = [OpenJob { key: &key, nonce: &[1; 8], aad: &[], data, tag }];
         Batch::default().mgm_open(8, &mut jobs).unwrap().remove(0)
@@ -85,13 +89,13 @@ fn sealing_charges_all_and_opening_what_was_authentic() {
     }
     assert_eq!(key.used(), 0);
     assert_eq!(open(&mut good, tag.as_slice()), Ok(()));
-    assert_eq!((key.used(), &good), (60, &vec![5; 60]));
+    assert_eq!((key.used(), &good), (64 + 32, &vec![5; 60]));
     // They count separately, each of 90 bytes as 256.
     assert_eq!(key.refused(), 3 * 256);
     // Authentic, but beyond the limit: it stays encrypted.
     good.copy_from_slice(&sealed);
-    assert_eq!(open(&mut good, tag.as_slice()), Err(Error::KeyExhausted { limit: LIMIT }));
-    assert_eq!((key.used(), &good), (60, &sealed));
+    assert_eq!(open(&mut good, tag.as_slice()), Err(Error::KeyExhausted { limit: 136 }));
+    assert_eq!((key.used(), &good), (64 + 32, &sealed));
 }
 
 /// One batch reaches the limit of refused messages in its middle; nothing is opened afterwards, and sealing continues.

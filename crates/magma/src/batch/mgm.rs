@@ -16,7 +16,7 @@ use crate::backend::Kernels;
 use crate::backend::chain::{Half, Scratch, Step, Strands};
 use crate::error::Error;
 use crate::key::{Core, Magma};
-use crate::mgm::{admit, field::reduce, lengths};
+use crate::mgm::{admit, charge, field::reduce, lengths};
 use crate::release::equal;
 use crate::sbox::Sbox;
 use crate::schedule::Counter;
@@ -124,7 +124,7 @@ impl Job for Sealing<'_, '_> {
     }
 
     fn charge(&self) -> u64 {
-        (self.0.aad.len() + self.0.data.len()) as u64
+        charge(self.0.aad.len() as u64, self.0.data.len() as u64)
     }
 
     fn shape(&self) -> Shape {
@@ -139,7 +139,7 @@ impl Job for Opening<'_, '_> {
 
     fn check(&self) -> Result<(), Error> {
         check(self.0.nonce, self.0.aad, self.0.data, self.0.tag.len(), self.1)?;
-        self.core().budget.may_open((self.0.aad.len() + self.0.data.len()) as u64)
+        self.core().budget.may_open(charge(self.0.aad.len() as u64, self.0.data.len() as u64))
     }
 
     /// A message is charged only when it is found authentic: forgeries are not the key owner's traffic.
@@ -290,8 +290,9 @@ fn seal(lanes: &mut Lanes, group: &mut [Ready<'_, Sealing<'_, '_>>]) {
 }
 
 fn judge(job: &mut OpenJob<'_>, tag: &[u8; 8], outcome: &mut Result<(), Error>) {
-    let bytes = (job.aad.len() + job.data.len()) as u64;
-    *outcome = key(job.key).budget.open(bytes, equal(&tag[..job.tag.len()], job.tag));
+    let (aad, data) = (job.aad.len() as u64, job.data.len() as u64);
+    let authentic = equal(&tag[..job.tag.len()], job.tag);
+    *outcome = key(job.key).budget.open(aad + data, charge(aad, data), authentic);
     if *outcome == Err(Error::Refused) {
         wipe(job.data);
     }

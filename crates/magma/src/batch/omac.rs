@@ -10,6 +10,7 @@ use super::{Batch, Job, LANES, Outcomes, Ready, Shape, key};
 use crate::backend::chain::{Step, Strands};
 use crate::error::Error;
 use crate::key::{Core, Keyed, Magma};
+use crate::limits::begun;
 use crate::modes::omac::{Chain, double};
 
 /// A message for [`Batch::omac`].
@@ -33,7 +34,7 @@ impl<C: Keyed + Sync> Job for OmacJob<'_, C> {
     }
 
     fn charge(&self) -> u64 {
-        self.data.len() as u64
+        begun(0, self.data.len() as u64)
     }
 
     fn shape(&self) -> Shape {

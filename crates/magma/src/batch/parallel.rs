@@ -8,6 +8,7 @@ use super::{Batch, Job, Lanes, Outcomes, Ready, Shape, add, key};
 use crate::backend::chain::{Half, Step, Strands};
 use crate::error::Error;
 use crate::key::{Core, Magma};
+use crate::limits::begun;
 use crate::sbox::Sbox;
 use crate::schedule::Counter;
 
@@ -35,7 +36,7 @@ impl Job for CtrJob<'_> {
     }
 
     fn charge(&self) -> u64 {
-        self.data.len() as u64
+        begun(0, self.data.len() as u64)
     }
 
     fn shape(&self) -> Shape {

@@ -7,6 +7,7 @@ use super::{Batch, Job, Lanes, Outcomes, Ready, Shape, add, block, key, ways};
 use crate::backend::chain::{Step, Strands};
 use crate::error::Error;
 use crate::key::{Core, Keyed, Magma};
+use crate::limits::begun;
 use crate::sbox::Sbox;
 
 /// A message for [`Batch::cbc_encrypt`].
@@ -66,7 +67,7 @@ impl<C: Keyed + Sync> Job for CfbJob<'_, C> {
     }
 
     fn charge(&self) -> u64 {
-        self.data.len() as u64
+        begun(0, self.data.len() as u64)
     }
 
     fn shape(&self) -> Shape {

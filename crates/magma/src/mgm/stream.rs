@@ -5,8 +5,9 @@ use inout::InOutBuf;
 use zeroize::Zeroize;
 
 use super::pieces::{Start, Work, finish};
-use super::{LONGEST, Mgm, Tag, lengths};
+use super::{FOUR, LONGEST, Mgm, Tag, lengths};
 use crate::error::Error;
+use crate::limits::begun;
 use crate::schedule::Counter;
 
 /// The common state of the three directions. Wiped when dropped.
@@ -119,7 +120,7 @@ impl<'k> Stream<'k> {
         }
         let n = self.admit(aad.len())?;
         if charged {
-            self.mgm.core().budget.spend(n)?;
+            self.mgm.core().budget.spend(begun(self.aad, n))?;
         }
         self.authenticate(self.aad, aad);
         self.aad += n;
@@ -146,7 +147,7 @@ impl<'k> Stream<'k> {
     fn crypt(&mut self, how: Way, mut data: InOutBuf<'_, '_, u8>) -> Result<(), Error> {
         let length = self.admit(data.len())?;
         if how == Way::Seal {
-            self.mgm.core().budget.spend(length)?;
+            self.mgm.core().budget.spend(begun(self.data, length))?;
         }
         self.begin_data();
         let filled = (self.data % 8) as usize;
@@ -202,7 +203,7 @@ impl<'k> Stream<'k> {
     fn check(&mut self, tag: &[u8]) -> Result<(), Error> {
         self.mgm.admit_tag(tag)?;
         let computed = self.tag()?;
-        self.mgm.judge(self.aad + self.data, &computed, tag, &mut [])
+        self.mgm.judge((self.aad, self.data), &computed, tag, &mut [])
     }
 }
 
@@ -222,6 +223,7 @@ pub struct Sealer<'k>(Stream<'k>);
 
 impl<'k> Sealer<'k> {
     pub(super) fn new(mgm: &'k Mgm, nonce: [u8; 8]) -> Result<Sealer<'k>, Error> {
+        mgm.core().budget.spend(FOUR)?;
         Ok(Sealer(Stream::new(mgm, nonce)))
     }
 

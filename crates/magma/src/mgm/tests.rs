@@ -356,7 +356,7 @@ fn limits_count_what_is_sealed_and_what_is_authentic() {
         let (sealing, opening) = (mgm(), mgm());
         let aad = vec![1; aad];
         let mut data = vec![2; n];
-        let each = (aad.len() + n) as u64;
+        let each = 8 * (aad.len().div_ceil(8) + n.div_ceil(8) + 4) as u64;
         let tag = sealing.seal(&nonce, &aad, &mut data).expect("within limits");
         assert_eq!(sealing.cipher().used(), each);
         // A thousand forgeries do not use the key up.
@@ -374,16 +374,57 @@ fn limits_count_what_is_sealed_and_what_is_authentic() {
         // Data beyond the limit stays unchanged.
         let before = data.clone();
         assert_eq!(opening.open(&nonce, &aad, &mut data, tag.as_slice()), Err(exhausted.clone()));
-        let mut long = vec![3; 1001 - each as usize];
+        let rest = 1000 - each as usize - 32;
+        let mut long = vec![3; rest + 1];
         assert_eq!(sealing.seal(&nonce, b"", &mut long).err(), Some(exhausted.clone()));
         assert!(data == before && long.iter().all(|&byte| byte == 3));
-        let mut sealer = sealing.sealer(&nonce).expect("a nonce");
+        assert_eq!(sealing.would_seal(0, rest as u64 + 1), Err(exhausted.clone()));
+        assert_eq!(sealing.would_seal(rest as u64 / 16 * 8, rest as u64 / 16 * 8), Ok(()));
+        assert_eq!(sealing.would_seal(0, rest as u64), Ok(()));
+        assert_eq!(sealing.cipher().used(), each, "asking costs nothing");
+        let mut sealer = sealing.sealer(&nonce).expect("room for a message");
         assert_eq!(sealer.data(&mut long), Err(exhausted.clone()));
         assert_eq!(sealer.aad(&long), Err(exhausted.clone()));
         assert!(long.iter().all(|&byte| byte == 3));
-        sealer.data(&mut long[1..]).expect("to the byte");
+        sealer.data(&mut long[1..]).expect("to the block");
         assert_eq!(sealing.cipher().used(), 1000);
+        assert_eq!(sealing.sealer(&nonce).err(), Some(exhausted.clone()));
     }
+    assert_eq!(mgm().would_seal(0, 0), Err(Error::EmptyMessage));
+    for (aad, data) in [(LONGEST, 1), (0, LONGEST + 1), (u64::MAX, u64::MAX), (u64::MAX, 1)] {
+        assert_eq!(mgm().would_seal(aad, data), Err(Error::TooLong { limit: LONGEST }));
+    }
+}
+
+/// The bounds of RFC 9058, 6, have the square of s + 4q: s begun blocks of q messages. Short messages use a key up by it.
+#[test]
+fn every_way_to_seal_counts_begun_blocks_and_four() {
+    for (aad, data) in [(0, 1), (1, 0), (8, 8), (9, 7), (100, 333), (0, 200_000), (1, 200_001)] {
+        let want = 8 * (usize::div_ceil(aad, 8) + usize::div_ceil(data, 8) + 4) as u64;
+        let (aad, text) = (vec![1; aad], vec![2; data]);
+        let fresh = || Mgm::new(&[4; 32]);
+        let one = fresh();
+        let mut sealed = text.clone();
+        let tag = one.seal(&[0; 8], &aad, &mut sealed).expect("a message");
+        assert_eq!(one.cipher().used(), want);
+        let threads = fresh();
+        threads.seal_with(Threads::Own(2), &[0; 8], &aad, &mut text.clone()).expect("a message");
+        assert_eq!(threads.cipher().used(), want);
+        let pieces = fresh();
+        let mut sealer = pieces.sealer(&[0; 8]).expect("a nonce");
+        aad.chunks(3).for_each(|piece| sealer.aad(piece).expect("taken"));
+        text.clone().chunks_mut(4001).for_each(|piece| sealer.data(piece).expect("taken"));
+        sealer.finish().expect("a message");
+        assert_eq!(pieces.cipher().used(), want);
+        let opening = fresh();
+        opening.open(&[0; 8], &aad, &mut sealed.clone(), tag.as_slice()).expect("its own tag");
+        opening.open_with(Threads::Own(2), &[0; 8], &aad, &mut sealed, tag.as_slice()).expect("its own tag");
+        assert_eq!(opening.cipher().used(), 2 * want);
+    }
+    let key = Magma::new(&[4; 32]).with_limits(Limits::Custom { bytes: 1000, section: 8 });
+    let mgm = Mgm::with_key(key, 8).expect("8 bytes of tag");
+    let sealed = (0..).take_while(|&n: &u64| mgm.seal(&n.to_be_bytes(), b"", &mut [0]).is_ok()).count();
+    assert_eq!(sealed, 1000 / 40);
 }
 
 /// Real forgeries reach the limit, on every way to open a message. The key then opens nothing, and still seals.

@@ -236,7 +236,7 @@ impl CtrAcpkm {
     /// Whether this many bytes may follow; charges the given key for them.
     pub(super) fn admit(&mut self, bytes: u64) -> Result<(), Error> {
         self.fits(bytes)?;
-        self.charge.spend(&self.budget, bytes)
+        self.charge.spend(&self.budget, self.position, bytes)
     }
 
     /// Takes the key of a section at or after the current one.
@@ -324,7 +324,7 @@ impl Stream for CtrAcpkm {
 
     fn would_take(&self, bytes: u64) -> Result<(), Error> {
         self.fits(bytes)?;
-        self.budget.allows(self.charge.due(bytes))
+        self.budget.allows(self.charge.due(self.position, bytes))
     }
 }
 

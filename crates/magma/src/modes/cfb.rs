@@ -11,6 +11,7 @@ use super::parallel::piece;
 use super::{BLOCK, CHUNK, SMALL, Stream, each_block, whole_blocks_of_iv, within_limits, xor, xor_block};
 use crate::error::Error;
 use crate::key::{Core, Keyed};
+use crate::limits::begun;
 
 /// The state of both directions. A round is z blocks: their keystream is the encrypted register, and their ciphertext
 /// becomes the register of the next round.
@@ -33,6 +34,16 @@ impl Register {
     /// The register of a round that has just ended.
     pub(super) fn ended(&mut self) -> Option<&mut [u8]> {
         (self.at == self.ciphertext.len()).then_some(&mut self.ciphertext)
+    }
+
+    /// Bytes of the round that are done.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// What a key's limits count for the next bytes.
+    fn due(&self, bytes: u64) -> u64 {
+        begun(self.at as u64, bytes)
     }
 
     /// Begins a round if the last one has ended; returns the number of bytes left in the round, at most `n`.
@@ -131,13 +142,13 @@ impl<K: Keyed> CfbEncryptor<K> {
 
 impl<K: Keyed> Stream for CfbEncryptor<K> {
     fn process(&mut self, data: InOutBuf<'_, '_, u8>) -> Result<(), Error> {
-        self.key.core().budget.spend(data.len() as u64)?;
+        self.key.core().budget.spend(self.register.due(data.len() as u64))?;
         self.register.encrypt(self.key.core(), data);
         Ok(())
     }
 
     fn would_take(&self, bytes: u64) -> Result<(), Error> {
-        within_limits(&self.key, bytes)
+        within_limits(&self.key, self.register.due(bytes))
     }
 }
 
@@ -170,7 +181,7 @@ impl<K: Keyed> CfbDecryptor<K> {
         if threads.count() == 1 || data.len() <= head + piece {
             return self.apply(data);
         }
-        self.key.core().budget.spend(data.len() as u64)?;
+        self.key.core().budget.spend(self.register.due(data.len() as u64))?;
         let core = self.key.core();
         let (head, bulk) = data.split_at_mut(head);
         self.register.decrypt(core, head.into());
@@ -194,12 +205,12 @@ impl<K: Keyed> CfbDecryptor<K> {
 
 impl<K: Keyed> Stream for CfbDecryptor<K> {
     fn process(&mut self, data: InOutBuf<'_, '_, u8>) -> Result<(), Error> {
-        self.key.core().budget.spend(data.len() as u64)?;
+        self.key.core().budget.spend(self.register.due(data.len() as u64))?;
         self.register.decrypt(self.key.core(), data);
         Ok(())
     }
 
     fn would_take(&self, bytes: u64) -> Result<(), Error> {
-        within_limits(&self.key, bytes)
+        within_limits(&self.key, self.register.due(bytes))
     }
 }

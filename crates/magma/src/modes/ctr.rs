@@ -11,6 +11,7 @@ use super::parallel::piece;
 use super::{BLOCK, Stream};
 use crate::error::Error;
 use crate::key::{Core, Keyed, Magma};
+use crate::limits::Charge;
 use crate::schedule::Counter;
 
 /// Blocks under one IV: after them the counter would carry into the IV.
@@ -37,6 +38,7 @@ pub struct Ctr<K: MagmaKey> {
     position: u64,
     /// Keystream of the block that `position` lies in, if known: a message in small pieces computes each block only once.
     gamma: Option<[u8; BLOCK]>,
+    charge: Charge,
 }
 
 impl<K: MagmaKey> Ctr<K> {
@@ -45,7 +47,7 @@ impl<K: MagmaKey> Ctr<K> {
     /// # Errors
     /// [`Error::NonceLength`].
     pub fn with_key(key: K, iv: &[u8]) -> Result<Ctr<K>, Error> {
-        Ok(Ctr { key, iv: iv4(iv)?, position: 0, gamma: None })
+        Ok(Ctr { key, iv: iv4(iv)?, position: 0, gamma: None, charge: Charge::new(u64::MAX) })
     }
 
     /// Bytes from the beginning of the message to where the next piece begins.
@@ -64,6 +66,8 @@ impl<K: MagmaKey> Ctr<K> {
         }
         self.forget();
         self.position = block * BLOCK as u64;
+        // A seek into a block begins it again.
+        self.charge = Charge::new(u64::MAX);
         Ok(())
     }
 
@@ -112,9 +116,9 @@ impl<K: MagmaKey> Ctr<K> {
     }
 
     /// Whether this many bytes may follow; charges the key for them.
-    fn admit(&self, bytes: usize) -> Result<(), Error> {
+    fn admit(&mut self, bytes: usize) -> Result<(), Error> {
         self.counts(bytes as u64)?;
-        self.key.core().budget.spend(bytes as u64)
+        self.charge.spend(&self.key.core().budget, self.position, bytes as u64)
     }
 
     /// The next keystream, in place of `out`.
@@ -128,7 +132,7 @@ impl<K: MagmaKey> Ctr<K> {
     /// The next piece, without checks of the counter and the key's limits; the key counts it if they allow it.
     pub(crate) fn go_on(&mut self, data: InOutBuf<'_, '_, u8>) {
         // An exhausted key stays exhausted; the caller got the error, or chose an unchecked method.
-        let _ = self.key.core().budget.spend(data.len() as u64);
+        let _ = self.charge.spend(&self.key.core().budget, self.position, data.len() as u64);
         self.run(data);
     }
 
@@ -177,7 +181,7 @@ impl<K: MagmaKey> Stream for Ctr<K> {
 
     fn would_take(&self, bytes: u64) -> Result<(), Error> {
         self.counts(bytes)?;
-        self.key.core().budget.allows(bytes)
+        self.key.core().budget.allows(self.charge.due(self.position, bytes))
     }
 }
 

@@ -9,6 +9,7 @@ use lanework_cpu::memory::{wipe, wipe_vector_registers};
 use super::{BLOCK, Stream, each_block, whole_blocks_of_iv, within_limits, xor, xor_block};
 use crate::error::Error;
 use crate::key::Keyed;
+use crate::limits::begun;
 
 /// OFB with whole blocks of feedback: encryption and decryption are one. Serial, but for an IV of z blocks: z chains
 /// run at once.
@@ -36,7 +37,7 @@ impl<K: Keyed> Ofb<K> {
 impl<K: Keyed> Stream for Ofb<K> {
     fn process(&mut self, mut data: InOutBuf<'_, '_, u8>) -> Result<(), Error> {
         let core = self.key.core();
-        core.budget.spend(data.len() as u64)?;
+        core.budget.spend(begun(self.at as u64, data.len() as u64))?;
         if let (BLOCK, Ok(gamma)) = (self.at, <&mut [u8; BLOCK]>::try_from(&mut *self.register)) {
             data = each_block(data, |block| {
                 core.encrypt_block(gamma);
@@ -58,7 +59,7 @@ impl<K: Keyed> Stream for Ofb<K> {
     }
 
     fn would_take(&self, bytes: u64) -> Result<(), Error> {
-        within_limits(&self.key, bytes)
+        within_limits(&self.key, begun(self.at as u64, bytes))
     }
 }
 

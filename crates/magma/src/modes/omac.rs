@@ -8,6 +8,7 @@ use lanework_cpu::memory::{wipe, wipe_vector_registers};
 use super::{BLOCK, xor_block};
 use crate::error::Error;
 use crate::key::Keyed;
+use crate::limits::Charge;
 use crate::release::equal;
 
 /// A MAC's value: the first s bytes of the last block.
@@ -140,6 +141,7 @@ pub(crate) fn double(x: u64) -> u64 {
 pub struct Omac<K: Keyed> {
     key: K,
     chain: Chain,
+    charge: Charge,
     tag: usize,
 }
 
@@ -149,7 +151,7 @@ impl<K: Keyed> Omac<K> {
     /// # Errors
     /// [`Error::TagLength`] unless 4 <= `tag` <= 8.
     pub fn with_key(key: K, tag: usize) -> Result<Omac<K>, Error> {
-        Ok(Omac { key, chain: Chain::new(), tag: tag_length(tag)? })
+        Ok(Omac { key, chain: Chain::new(), charge: Charge::new(u64::MAX), tag: tag_length(tag)? })
     }
 
     /// The next piece of the message.
@@ -158,7 +160,7 @@ impl<K: Keyed> Omac<K> {
     /// [`Error::KeyExhausted`], and the piece is not part of the message then.
     pub fn update(&mut self, data: &[u8]) -> Result<(), Error> {
         let core = self.key.core();
-        core.budget.spend(data.len() as u64)?;
+        self.charge.spend(&core.budget, self.chain.len as u64, data.len() as u64)?;
         self.chain.update(data, |block| core.encrypt_block(block));
         Ok(())
     }

@@ -104,7 +104,7 @@ impl OmacAcpkm {
     fn admit(&mut self, end: u64) -> Result<(), Error> {
         let changes = |bytes: u64| bytes.saturating_sub(1) / (self.section * BLOCK as u64);
         let material = (changes(end) - changes(self.bytes)) * MATERIAL as u64;
-        let due = self.charge.due(end - self.bytes);
+        let due = self.charge.due(self.bytes, end - self.bytes);
         self.master.budget().spend_on_sections(due)?;
         if let Err(why) = self.master.admit(material) {
             self.master.budget().take_back_from_sections(due);

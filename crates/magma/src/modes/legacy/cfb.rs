@@ -28,7 +28,7 @@ impl State {
         mut data: InOutBuf<'_, '_, u8>,
         step: impl Fn(&mut cfb::Register, &Core, InOutBuf<'_, '_, u8>),
     ) -> Result<(), Error> {
-        self.key.admit(data.len())?;
+        self.key.admit(self.register.at(), data.len())?;
         while !data.is_empty() {
             if self.key.due() {
                 self.key.change(self.register.ended().and_then(|iv| iv.try_into().ok()));
@@ -63,7 +63,7 @@ impl Stream for CfbEncryptor {
     }
 
     fn would_take(&self, bytes: u64) -> Result<(), Error> {
-        self.0.key.would_take(bytes)
+        self.0.key.would_take(self.0.register.at(), bytes)
     }
 }
 
@@ -87,6 +87,6 @@ impl Stream for CfbDecryptor {
     }
 
     fn would_take(&self, bytes: u64) -> Result<(), Error> {
-        self.0.key.would_take(bytes)
+        self.0.key.would_take(self.0.register.at(), bytes)
     }
 }

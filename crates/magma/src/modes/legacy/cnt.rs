@@ -18,7 +18,7 @@ const C1: u32 = 0x0101_0104;
 /// GOST 28147-89 in counter mode: encryption and decryption are one. Runs in parallel, under one key at a time.
 ///
 /// Never repeat an IV under one key. [`Stream::process`] returns [`Error::KeyExhausted`] beyond the key's limits; with
-/// meshing the given key is charged only for its own 1024 bytes.
+/// meshing the given key is charged only for the IV and its own 1024 bytes.
 #[derive(Clone)]
 pub struct Cnt {
     key: Meshed,
@@ -30,13 +30,14 @@ pub struct Cnt {
 }
 
 impl Cnt {
-    /// A message under a key and an IV of 8 bytes.
+    /// A message under a key and an IV of 8 bytes, for whose encryption the key is charged.
     ///
     /// # Errors
-    /// [`Error::NonceLength`].
+    /// [`Error::NonceLength`], [`Error::KeyExhausted`].
     pub fn with_key(key: &Gost28147, iv: &[u8], meshing: Meshing) -> Result<Cnt, Error> {
         let mut counter = iv.try_into().map_err(|_| Error::NonceLength { got: iv.len(), want: "8" })?;
         let key = Meshed::new(key, meshing);
+        key.core.budget.spend(BLOCK as u64)?;
         key.core.encrypt_block(&mut counter);
         Ok(Cnt { key, counter, gamma: [0; BLOCK], at: BLOCK })
     }
@@ -66,7 +67,7 @@ impl Cnt {
 
 impl Stream for Cnt {
     fn process(&mut self, data: InOutBuf<'_, '_, u8>) -> Result<(), Error> {
-        self.key.admit(data.len())?;
+        self.key.admit(self.at, data.len())?;
         if data.len() <= SMALL {
             self.run::<SMALL>(data);
         } else {
@@ -76,7 +77,7 @@ impl Stream for Cnt {
     }
 
     fn would_take(&self, bytes: u64) -> Result<(), Error> {
-        self.key.would_take(bytes)
+        self.key.would_take(self.at, bytes)
     }
 }
 

@@ -56,7 +56,7 @@ impl Imit {
     /// # Errors
     /// [`Error::KeyExhausted`], and the piece is not part of the message then.
     pub fn update(&mut self, mut data: &[u8]) -> Result<(), Error> {
-        self.key.admit(data.len())?;
+        self.key.admit(self.len, data.len())?;
         while !data.is_empty() {
             if self.len == BLOCK {
                 self.block();

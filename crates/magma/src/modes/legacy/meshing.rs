@@ -39,14 +39,14 @@ impl Meshed {
         Meshed { core: key.share(), meshing, charge: Charge::new(section), used: 0 }
     }
 
-    /// Charges the given key for its part of the next `bytes`.
-    pub(super) fn admit(&mut self, bytes: usize) -> Result<(), Error> {
-        self.charge.spend(&self.core.budget, bytes as u64)
+    /// Charges the given key for its part of the next `bytes`, of which the first is byte `at` of its block.
+    pub(super) fn admit(&mut self, at: usize, bytes: usize) -> Result<(), Error> {
+        self.charge.spend(&self.core.budget, at as u64, bytes as u64)
     }
 
     /// Whether this many bytes may follow, without charging the key.
-    pub(super) fn would_take(&self, bytes: u64) -> Result<(), Error> {
-        self.core.budget.allows(self.charge.due(bytes))
+    pub(super) fn would_take(&self, at: usize, bytes: u64) -> Result<(), Error> {
+        self.core.budget.allows(self.charge.due(at as u64, bytes))
     }
 
     /// Whether the key changes before the next byte.

@@ -330,15 +330,64 @@ fn keys_are_used_up() {
     assert_eq!(key.used(), 2048);
     refuses(CtrAcpkm::with_key(&key, &[2; 4]).unwrap(), 1, &want);
     assert_eq!(refusal(OmacAcpkm::with_key(&key, 16, 80, 8)), want);
-    let gost = gost().with_limits(limits);
+    // CNT encrypts its IV under the given key, too.
+    let want = Error::KeyExhausted { limit: 2056 };
+    let gost = gost().with_limits(Limits::Custom { bytes: 2056, section: 1024 });
     let mut state = legacy::Cnt::with_key(&gost, &[0; 8], Meshing::CryptoPro).unwrap();
     let mut mac = Imit::with_key(&gost, Meshing::CryptoPro);
     for n in [1000, 48, 5000, 1] {
         state.apply(&mut vec![0; n]).unwrap();
         mac.update(&vec![0; n]).unwrap();
     }
-    assert_eq!(gost.used(), 2048);
+    assert_eq!(gost.used(), 2056);
     assert_eq!(Imit::with_key(&gost, Meshing::CryptoPro).update(&[0]), Err(want));
+}
+
+/// A key counts blocks when they are begun, whatever the cuts: short messages use it up as fast as the cipher is called.
+#[test]
+fn a_begun_block_counts_in_full() {
+    for n in 0..=40usize {
+        let blocks = 8 * n.div_ceil(8) as u64;
+        for cut in [1, 3, 8, 40] {
+            let pieces = || (0..n).step_by(cut).map(move |at| vec![0; cut.min(n - at)]);
+            macro_rules! counts {
+                ($key:ident, $state:expr, $take:ident, $want:expr) => {{
+                    let mut state = $state.unwrap();
+                    pieces().for_each(|mut piece| state.$take(&mut piece).unwrap());
+                    assert_eq!($key.used(), $want, "{n} bytes in pieces of {cut}");
+                }};
+            }
+            let [a, b, c, d, e, f] = core::array::from_fn(|_| key());
+            counts!(a, Ctr::with_key(&a, &[0; 4]), apply, blocks);
+            counts!(b, CtrAcpkm::with_section(&b, &[0; 4], 16), apply, blocks.min(16));
+            counts!(c, CfbEncryptor::with_key(&c, &[0; 16]), apply, blocks);
+            counts!(d, CfbDecryptor::with_key(&d, &[0; 16]), apply, blocks);
+            counts!(e, Ofb::with_key(&e, &[0; 16]), apply, blocks);
+            counts!(f, Omac::with_key(&f, 8), update, blocks);
+            let ([a, b, c, d], none) = (core::array::from_fn(|_| gost()), Meshing::None);
+            counts!(a, legacy::Cnt::with_key(&a, &[0; 8], none), apply, blocks + 8);
+            counts!(b, legacy::CfbEncryptor::with_key(&b, &[0; 8], none), apply, blocks);
+            counts!(c, legacy::CfbDecryptor::with_key(&c, &[0; 8], none), apply, blocks);
+            counts!(d, Ok::<_, Error>(Imit::with_key(&d, none)), update, blocks);
+        }
+    }
+    // A block that is sought, or continued by a clone, counts again.
+    let key = key();
+    let mut ctr = Ctr::with_key(&key, &[0; 4]).unwrap();
+    for used in [8, 16, 24] {
+        ctr.seek_byte(5, 3).unwrap();
+        ctr.apply(&mut [0; 2]).unwrap();
+        assert_eq!(key.used(), used);
+    }
+    ctr.apply(&mut [0; 3]).unwrap();
+    assert_eq!(key.used(), 24, "the rest of the block is free");
+    let mut omac = Omac::with_key(&key, 8).unwrap();
+    omac.update(&[0]).unwrap();
+    let mut other = omac.clone();
+    omac.update(&[0; 7]).unwrap();
+    assert_eq!(key.used(), 32);
+    other.update(&[1; 7]).unwrap();
+    assert_eq!(key.used(), 40);
 }
 
 /// OMAC-ACPKM charges the given key for key material before it takes a piece. A refused piece changes nothing.
