@@ -70,7 +70,7 @@ pub(crate) trait Machine: Send + Sync + Debug {
     /// Waits for the stream's work and ends it.
     fn close_stream(&self, stream: usize);
     fn finish(&self, stream: usize) -> Result<(), Error>;
-    /// Waits for everything.
+    /// Waits for everything, also on a device that is condemned but not lost: its copies may still run.
     fn finish_all(&self) -> Result<(), Error>;
 
     fn open_event(&self, timed: bool) -> Result<usize, Error>;

@@ -204,6 +204,7 @@ impl Device {
     /// # Errors
     /// The work's fault.
     pub fn finish(&self) -> Result<(), Error> {
+        self.machine.grave().check()?;
         self.machine.finish_all()
     }
 }

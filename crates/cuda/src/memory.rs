@@ -190,7 +190,8 @@ impl<T: Plain> Pinned<T> {
 
 impl<T: Plain> Drop for Pinned<T> {
     fn drop(&mut self) {
-        // A copy that could not be marked has no event, so only waiting for everything is safe.
+        // A copy that could not be marked has no event, and a condemned device lets nobody wait for one, so only waiting for
+        // everything is safe: a copy that is still under way would write over the zeros below.
         if self.settle().is_err() {
             let _ = self.machine.finish_all();
         }

@@ -43,7 +43,25 @@ fn child() {
         Ok(time) => assert_eq!(time, Duration::from_micros(1500)),
         Err(why) => println!("## {why}"),
     }
+    if std::env::var("FAKE_CUDA").is_ok_and(|words| words == "late=1") {
+        condemned_amid_a_copy(&device);
+    }
 }
+
+/// Condemns the device while a copy to pinned memory is under way, and frees that memory.
+fn condemned_amid_a_copy(device: &Device) {
+    let stream = device.stream().unwrap();
+    // The fake driver fills new memory with other bytes than zero.
+    let (buffer, mut pinned) =
+        (device.buffer::<u8>(AMID_A_COPY).unwrap(), device.pinned::<u8>(AMID_A_COPY).unwrap());
+    stream.download(&buffer, 0..AMID_A_COPY, &mut pinned, 0).unwrap();
+    device.condemn("a known answer came out wrong");
+    assert!(matches!(device.finish(), Err(Error::Dead { .. })));
+    drop(pinned);
+}
+
+/// Bytes of memory that nothing else has as many of.
+const AMID_A_COPY: usize = 4321;
 
 /// What the child printed, and the driver's own notes, with this library folder and these words for it.
 fn run(folder: &Path, words: &str) -> (String, String) {
@@ -157,6 +175,12 @@ fn drivers() {
     assert!(freed.iter().any(|line| line.starts_with("freed device memory of 40028 bytes, 3")), "{freed:?}");
     let pinned: Vec<_> = freed.iter().filter(|line| line.contains("pinned")).collect();
     assert!(pinned.len() > 5 && pinned.iter().all(|line| line.ends_with(" 0 not zero")), "{pinned:?}");
+
+    // Pinned memory is cleared when the copies to it are done, also by a device that is condemned meanwhile.
+    let (said, notes) = run(&whole, "late=1");
+    assert_eq!(said.matches(": Ok(())").count(), 4, "{said}");
+    let freed = format!("freed pinned memory of {AMID_A_COPY} bytes, 0 not zero");
+    assert!(notes.contains(&freed), "{notes}");
 
     // One that computes nothing is found out by the self-test.
     let said = run(&whole, "wrong=1").0;

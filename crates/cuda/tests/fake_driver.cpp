@@ -1,6 +1,7 @@
 // A driver for tests: the functions that the crate calls, over the emulation, failing as FAKE_CUDA says. It is a list of
 // words: init=CODE count=N version=V memory=BYTES load=CODE capability=MAJOR launch=CODE (the launch succeeds and everything
-// after it fails with the code, as with a real device) wrong=1 (launches do nothing).
+// after it fails with the code, as with a real device) wrong=1 (launches do nothing) late=1 (copies to the host happen when they
+// are waited for).
 #define LANEWORK_EMULATED 1
 #include "device.cuh"
 
@@ -23,6 +24,22 @@ static unsigned sticky;
 #define LIVE                                                                                                           \
     if (sticky)                                                                                                        \
     return sticky
+
+struct Copy {
+    void *to;
+    const void *from;
+    size_t bytes;
+};
+static Copy late[100];
+static size_t lates;
+
+static unsigned settled()
+{
+    for (size_t i = 0; i < lates && !sticky; i++)
+        memcpy(late[i].to, late[i].from, late[i].bytes);
+    lates = 0;
+    return sticky;
+}
 
 struct Block {
     void *at;
@@ -98,7 +115,7 @@ unsigned cuDeviceTotalMem_v2(size_t *n, int) { return *n = 1 << 30, 0; }
 unsigned cuDevicePrimaryCtxRetain(H *c, int) { return *c = &sticky, 0; }
 unsigned cuDevicePrimaryCtxRelease_v2(int) { return fprintf(stderr, "released\n"), 0; }
 unsigned cuCtxSetCurrent(H c) { return c == &sticky ? 0 : 201; }
-unsigned cuCtxSynchronize() { return sticky; }
+unsigned cuCtxSynchronize() { return settled(); }
 unsigned cuCtxSetLimit(unsigned, size_t bytes) { return bytes > 1 << 20 ? 2 : sticky; }
 unsigned cuMemGetInfo_v2(size_t *f, size_t *t) { return *t = 1 << 30, *f = *t - used, sticky; }
 unsigned cuMemAlloc_v2(uint64_t *p, size_t bytes)
@@ -127,6 +144,8 @@ unsigned cuMemcpyHtoDAsync_v2(uint64_t d, const void *s, size_t n, H)
 unsigned cuMemcpyDtoHAsync_v2(void *d, uint64_t s, size_t n, H)
 {
     LIVE;
+    if (setting("late", 0) && lates < 100)
+        return late[lates++] = {d, (const void *)s, n}, 0;
     return memcpy(d, (const void *)s, n), 0;
 }
 unsigned cuMemcpyDtoDAsync_v2(uint64_t d, uint64_t s, size_t n, H)
@@ -169,14 +188,14 @@ unsigned cuLaunchKernel(H f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
 }
 unsigned cuStreamCreate(H *s, unsigned) { return *s = &used, sticky; }
 unsigned cuStreamDestroy_v2(H) { return sticky; }
-unsigned cuStreamSynchronize(H) { return sticky; }
+unsigned cuStreamSynchronize(H) { return settled(); }
 unsigned cuStreamWaitEvent(H, H, unsigned) { return sticky; }
 unsigned cuEventCreate(H *e, unsigned) { return *e = &used, sticky; }
 unsigned cuEventDestroy_v2(H) { return sticky; }
 #ifndef LACKS_EVENT_RECORD
 unsigned cuEventRecord(H, H) { return sticky; }
 #endif
-unsigned cuEventSynchronize(H) { return sticky; }
+unsigned cuEventSynchronize(H) { return settled(); }
 unsigned cuEventQuery(H) { return sticky; }
 unsigned cuEventElapsedTime(float *ms, H, H) { return *ms = 1.5f, sticky; }
 }

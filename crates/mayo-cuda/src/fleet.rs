@@ -120,7 +120,7 @@ impl Fleet {
     }
 
     /// Devices that are open already, with their multiprocessors as weights. They keep their options, except for the
-    /// first's break-even and CPU share.
+    /// first's break-even and CPU share. A fleet without devices refuses every call, since the CPU belongs to a device.
     #[must_use]
     pub fn of(gpus: Vec<Gpu>) -> Fleet {
         let weights = multiprocessors(&gpus);
@@ -164,6 +164,11 @@ impl Fleet {
         cut(count, &weights, options.cpu_share)
     }
 
+    /// Refuses a fleet without devices, which would lose every item.
+    fn expect_devices(&self) -> Result<(), Error> {
+        if self.gpus.is_empty() { Err(Error::Count { what: "devices", expected: 1, got: 0 }) } else { Ok(()) }
+    }
+
     /// Computes a batch piece by piece, one thread for each, and puts the results in order.
     fn spread<T: Send>(
         &self,
@@ -176,8 +181,7 @@ impl Fleet {
         let done: Vec<(usize, Result<_, Error>)> = std::thread::scope(|scope| {
             let started: Vec<_> = pieces
                 .into_iter()
-                .filter_map(|p| Some((p.gpu, self.gpus.get(p.gpu)?, p)))
-                .map(|(n, gpu, p)| (n, scope.spawn(move || part(gpu, n, p.range, p.cpu))))
+                .map(|p| (p.gpu, scope.spawn(move || part(&self.gpus[p.gpu], p.gpu, p.range, p.cpu))))
                 .collect();
             started
                 .into_iter()
@@ -197,8 +201,9 @@ impl Fleet {
     /// The public keys of `keys`, all of one set, and each device's tally; the CPU's share counts with the last.
     ///
     /// # Errors
-    /// As for [`Gpu::keygen`].
+    /// As for [`Gpu::keygen`]; [`Error::Count`] for a fleet without devices.
     pub fn keygen(&self, keys: &[SecretKey]) -> FleetResult<PublicKey> {
+        self.expect_devices()?;
         let Some(params) = one_set(keys.iter().map(SecretKey::params))? else {
             return Ok((Vec::new(), vec![Tally::default(); self.gpus.len()]));
         };
@@ -213,23 +218,25 @@ impl Fleet {
     /// Expands secret keys of one set on every device.
     ///
     /// # Errors
-    /// As for [`Gpu::expand_secret`], of the first device that fails.
+    /// As for [`Gpu::expand_secret`], of the first device that fails; [`Error::Count`] for a fleet without devices.
     pub fn expand_secret(&self, keys: &[SecretKey]) -> Result<FleetSigningKeys, GpuError> {
+        self.expect_devices()?;
         self.gpus.iter().map(|gpu| gpu.expand_secret(keys)).collect::<Result<_, _>>().map(FleetSigningKeys)
     }
 
     /// Expands public keys of one set on every device.
     ///
     /// # Errors
-    /// As for [`Gpu::expand_public`], of the first device that fails.
+    /// As for [`Gpu::expand_public`], of the first device that fails; [`Error::Count`] for a fleet without devices.
     pub fn expand_public(&self, keys: &[PublicKey]) -> Result<FleetVerifyingKeys, GpuError> {
+        self.expect_devices()?;
         self.gpus.iter().map(|gpu| gpu.expand_public(keys)).collect::<Result<_, _>>().map(FleetVerifyingKeys)
     }
 
     /// Signs each message, hedged with `rng`.
     ///
     /// # Errors
-    /// As for [`Gpu::sign`]; [`Error::Count`] for keys that were expanded on fewer devices.
+    /// As for [`Gpu::sign`]; [`Error::Count`] for a fleet without devices, or keys that were expanded on fewer.
     pub fn sign<M: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
         &self,
         signers: FleetSigners<'_>,
@@ -261,6 +268,7 @@ impl Fleet {
         release: Release,
         rng: &mut R,
     ) -> FleetResult<Result<Signature, Error>> {
+        self.expect_devices()?;
         let params = match signers {
             FleetSigners::Each(keys) => {
                 expect_count("keys", messages.len(), keys.len())?;
@@ -296,7 +304,7 @@ impl Fleet {
     /// Verifies each signature against the message of the same index.
     ///
     /// # Errors
-    /// As for [`Gpu::verify`]; [`Error::Count`] for keys that were expanded on fewer devices.
+    /// As for [`Gpu::verify`]; [`Error::Count`] for a fleet without devices, or keys that were expanded on fewer.
     pub fn verify<M: AsRef<[u8]> + Sync>(
         &self,
         verifiers: FleetVerifiers<'_>,
@@ -325,6 +333,7 @@ impl Fleet {
         messages: &[Message<'_>],
         signatures: &[Signature],
     ) -> FleetResult<Result<(), Error>> {
+        self.expect_devices()?;
         expect_count("signatures", messages.len(), signatures.len())?;
         let params = match verifiers {
             FleetVerifiers::Each(keys) => {
@@ -368,7 +377,31 @@ impl Fleet {
 
 #[cfg(test)]
 mod tests {
+    use getrandom::SysRng;
+    use lanework_mayo::{Round, Set};
+
     use super::*;
+
+    #[test]
+    fn a_fleet_without_devices_refuses_every_call() {
+        let (fleet, engine) = (Fleet::of(Vec::new()), Engine::portable());
+        let params = Params::of(Round::Two, Set::Mayo2);
+        let secret = [SecretKey::from_seed(params, &[7; 24]).unwrap()];
+        let public = [secret[0].public_key(engine)];
+        let signatures = [secret[0].sign(engine, b"m").unwrap()];
+        let none = Error::Count { what: "devices", expected: 1, got: 0 };
+        assert_eq!(fleet.keygen(&secret), Err(none.clone()));
+        assert_eq!(fleet.expand_secret(&secret).unwrap_err(), GpuError::Batch(none.clone()));
+        assert_eq!(fleet.expand_public(&public).unwrap_err(), GpuError::Batch(none.clone()));
+        let (signing, verifying) = (FleetSigningKeys(Vec::new()), FleetVerifyingKeys(Vec::new()));
+        for signers in [FleetSigners::Each(&secret), FleetSigners::One(&signing)] {
+            let made = fleet.sign(signers, &[b"m"], Release::Verified, &mut SysRng);
+            assert_eq!(made, Err(none.clone()), "{signers:?}");
+        }
+        for verifiers in [FleetVerifiers::Each(&public), FleetVerifiers::One(&verifying)] {
+            assert_eq!(fleet.verify(verifiers, &[b"m"], &signatures), Err(none.clone()), "{verifiers:?}");
+        }
+    }
 
     fn piece(gpu: usize, range: Range<usize>, cpu: usize) -> Piece {
         Piece { gpu, range, cpu }
@@ -378,7 +411,7 @@ mod tests {
     fn pieces_cover_a_batch_by_weight() {
         assert_eq!(cut(10, &[1.0, 1.0], 0.0), [piece(0, 0..5, 0), piece(1, 5..10, 0)]);
         assert_eq!(cut(12, &[1.0, 0.0, 2.0], 0.25), [piece(0, 0..3, 0), piece(2, 3..12, 3)]);
-        // No devices, or none wanted: the CPU computes everything.
+        // No device is wanted: the CPU computes everything.
         assert_eq!(cut(7, &[0.0, 0.0], 0.1), [piece(0, 0..7, 7)]);
         assert_eq!(cut(0, &[1.0, 3.0], 0.5).iter().map(|p| p.range.len()).sum::<usize>(), 0);
         for count in 0..200 {

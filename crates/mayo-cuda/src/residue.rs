@@ -20,9 +20,9 @@ const COUNT: usize = 4;
 const NEEDLE: usize = 32;
 
 /// The kinds of needles, in the order of each key's.
-const KINDS: [&str; 4] = ["secret seeds", "randomizers", "O", "vinegar vectors"];
+const KINDS: [&str; 5] = ["secret seeds", "randomizers", "digests", "O", "vinegar vectors"];
 /// The number of kinds that reach pinned memory: the host's inputs.
-const GIVEN: usize = 2;
+const GIVEN: usize = 3;
 
 /// Searches freed memory of the device, and freed pinned memory of the host, for secrets. The device is opened anew; no other
 /// user in this process may hold it, or the context is not fresh. A kind of secret that is not found even without
@@ -96,14 +96,14 @@ fn look(
     device.search(&needles).map_err(|e| e.to_string())
 }
 
-/// O and the first attempt's vinegar vectors, packed as on a device.
+/// The message's digest, O and the first attempt's vinegar vectors, packed as on a device.
 fn secrets_of(
     cpu: Engine,
     params: &Params,
     seed_sk: &[u8],
     message: &[u8],
     salt: &[u8],
-) -> (Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>) {
+) -> [Zeroizing<Vec<u8>>; 3] {
     let hash = |input: &[&[u8]], bytes: usize| {
         let mut out = Zeroizing::new(vec![0; bytes]);
         cpu.expand().shake256(input, &mut out);
@@ -114,7 +114,8 @@ fn secrets_of(
     let digest = hash(&[message], params.digest_bytes());
     let drawn = params.k() * params.v_bytes() + params.r_bytes();
     // Attempts are numbered from 0.
-    (o, hash(&[&digest, salt, seed_sk, &[0]], drawn))
+    let vinegar = hash(&[&digest, salt, seed_sk, &[0]], drawn);
+    [digest, o, vinegar]
 }
 
 /// Key generation, signing, expanding and signing with expanded keys, by fresh secrets: the needles, key by key.
@@ -134,7 +135,7 @@ fn plant(gpu: &Gpu, cpu: Engine, params: &'static Params) -> Result<Vec<Vec<u8>>
             .iter()
             .map(|seed| SecretKey::from_seed(params, seed).map_err(|e| e.to_string()))
             .collect::<Result<_, _>>()?;
-        let messages = [b"planted"; COUNT];
+        let messages: Vec<Vec<u8>> = (0..COUNT).map(|_| draw()).collect::<Result<_, _>>()?;
         let (_, tally) = gpu.keygen(&keys).map_err(|e| e.to_string())?;
         let mut tallies = vec![tally];
         let held = gpu.expand_secret(&keys).map_err(|e| e.to_string())?;
@@ -155,9 +156,9 @@ fn plant(gpu: &Gpu, cpu: Engine, params: &'static Params) -> Result<Vec<Vec<u8>>
         let mut needles = Vec::new();
         for (i, signature) in signed.iter().enumerate() {
             let salt = &signature.as_bytes()[params.signature_bytes() - params.salt_bytes()..];
-            let (o, vinegar) = secrets_of(cpu, params, &seeds[i], messages[i], salt);
             needles.extend([seeds[i].clone(), randomizers[i].to_vec()]);
-            needles.extend([o[..NEEDLE].to_vec(), vinegar[..NEEDLE].to_vec()]);
+            let secrets = secrets_of(cpu, params, &seeds[i], &messages[i], salt);
+            needles.extend(secrets.map(|secret| secret[..NEEDLE].to_vec()));
         }
         return Ok(needles);
     }

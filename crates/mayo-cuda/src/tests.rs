@@ -568,6 +568,58 @@ fn two_devices_and_the_cpu_share_a_batch() {
 }
 
 #[test]
+fn lists_that_do_not_fit_are_refused() {
+    let params = Params::of(SMALL.0, SMALL.1);
+    let batch = Batch::new(params, 3);
+    let signatures: Vec<Signature> = (0..3).map(|i| batch.signature(&batch.keys[i], i)).collect();
+    let (gpu, _) = plain();
+    let (fleet, _) = fleet(OPTIONS);
+    let (held, shared) = (gpu.expand_secret(&batch.keys).unwrap(), fleet.expand_secret(&batch.keys).unwrap());
+    let public = held.public_keys();
+    let (known, common) = (gpu.expand_public(public).unwrap(), fleet.expand_public(public).unwrap());
+    let (messages, numbers, release) = (&batch.messages[..2], [0; 3], Release::Verified);
+    let rng = &mut Counter(1);
+    // One too few, and one too many.
+    for got in [1, 3] {
+        let count = |what| Error::Count { what, expected: 2, got };
+        for (signers, what) in [
+            (GpuSigners::Each(&batch.keys[..got]), "keys"),
+            (GpuSigners::Of(&held, &numbers[..got]), "key numbers"),
+        ] {
+            assert_eq!(gpu.sign(signers, messages, release, rng), Err(count(what)));
+        }
+        for (signers, what) in [
+            (FleetSigners::Each(&batch.keys[..got]), "keys"),
+            (FleetSigners::Of(&shared, &numbers[..got]), "key numbers"),
+        ] {
+            assert_eq!(fleet.sign(signers, messages, release, rng), Err(count(what)));
+        }
+        for (verifiers, signatures, what) in [
+            (GpuVerifiers::Each(&public[..got]), &signatures[..2], "keys"),
+            (GpuVerifiers::Of(&known, &numbers[..got]), &signatures[..2], "key numbers"),
+            (GpuVerifiers::One(&known), &signatures[..got], "signatures"),
+        ] {
+            assert_eq!(gpu.verify(verifiers, messages, signatures), Err(count(what)));
+        }
+        for (verifiers, signatures, what) in [
+            (FleetVerifiers::Each(&public[..got]), &signatures[..2], "keys"),
+            (FleetVerifiers::Of(&common, &numbers[..got]), &signatures[..2], "key numbers"),
+            (FleetVerifiers::One(&common), &signatures[..got], "signatures"),
+        ] {
+            assert_eq!(fleet.verify(verifiers, messages, signatures), Err(count(what)));
+        }
+    }
+    // Numbers of keys that do not exist, and keys that not every device has.
+    let none = Error::Count { what: "expanded keys", expected: 4, got: 3 };
+    assert_eq!(gpu.sign(GpuSigners::Of(&held, &[0, 3]), messages, release, rng), Err(none.clone()));
+    assert_eq!(gpu.verify(GpuVerifiers::Of(&known, &[0, 3]), messages, &signatures[..2]), Err(none));
+    let alone = Fleet::of(vec![plain().0]);
+    let elsewhere = Error::Count { what: "devices with expanded keys", expected: 1, got: 2 };
+    assert_eq!(alone.sign(FleetSigners::One(&shared), messages, release, rng), Err(elsewhere.clone()));
+    assert_eq!(alone.verify(FleetVerifiers::One(&common), messages, &signatures[..2]), Err(elsewhere));
+}
+
+#[test]
 fn what_a_lost_device_leaves_the_others_do() {
     let params = Params::of(SMALL.0, SMALL.1);
     let batch = Batch::new(params, 16);

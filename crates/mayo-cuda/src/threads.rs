@@ -136,7 +136,7 @@ impl GpuThreads {
         let of = |each: usize| (each * count).max(1);
         Ok(Buffers {
             keys: self.device.secret(of(keys))?,
-            digests: self.device.buffer(of(params.digest_bytes()))?,
+            digests: self.device.secret(of(params.digest_bytes()))?,
             randomizers: self.device.secret(of(params.salt_bytes()))?,
             out: self.device.secret(of(out))?,
             flags: self.device.buffer(of(1))?,
@@ -214,6 +214,7 @@ impl GpuThreads {
         release: Release,
         rng: &mut R,
     ) -> Result<(Vec<Result<Signature, Error>>, ThreadTimes), GpuError> {
+        expect_count("messages", keys.len(), messages.len())?;
         let Some(params) = one_set(keys.iter().map(SecretKey::params))? else {
             return Ok(Default::default());
         };
@@ -306,8 +307,8 @@ impl GpuThreads {
         params: &Params,
         count: usize,
         messages: impl Iterator<Item = Message<'a>>,
-    ) -> Vec<u8> {
-        let mut to = vec![0; count * params.digest_bytes()];
+    ) -> Zeroizing<Vec<u8>> {
+        let mut to = Zeroizing::new(vec![0; count * params.digest_bytes()]);
         digests(self.cpu, params, messages, &mut to);
         to
     }

@@ -337,10 +337,11 @@ fn parts<'a>(set: &Sizes, signature: &'a [u8]) -> (&'a [u8], &'a [u8]) {
     signature.split_at(set.signature_bytes() - set.salt_bytes)
 }
 
-/// Verifies signatures. Hashes side by side, then runs one by one.
+/// Verifies signatures. Hashes side by side, then runs one by one. One that does not verify may be a faulty one of this
+/// machine, which may reveal the key, so it is wiped.
 pub(crate) fn verify_group(on: Scheme, items: &mut [VerifyItem<'_>]) {
     let (e, kernels, set) = (on.symmetric, on.kernels, on.kernels.sizes);
-    workspace::with(kernels, Holds::Public, |w| {
+    workspace::with(kernels, Holds::Secrets, |w| {
         let compact = items.iter().any(|item| matches!(item.source, PublicSource::Compact(_)));
         let (mut public, mut secret) = w.parts(kernels, compact, items.len());
         let prepared = core::mem::take(&mut secret.prepared);
@@ -353,6 +354,9 @@ pub(crate) fn verify_group(on: Scheme, items: &mut [VerifyItem<'_>]) {
         hash_each(e, prepared.iter_mut().map(|p| (&p.line[..salted], &mut p.t[..target_bytes(set)])));
         for (item, prepared) in items.iter_mut().zip(prepared) {
             item.valid = verify_prepared(on, item, &prepared.t, &mut public, &mut secret);
+        }
+        if items.iter().all(|item| item.valid) {
+            w.holds_public_data();
         }
     });
 }

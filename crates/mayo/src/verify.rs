@@ -58,11 +58,15 @@ impl<'a> Admitted<'a> {
 pub type Admission<'a> = Result<Admitted<'a>, Error>;
 
 /// The admission of each signature with the message of the same index; `key` gives the set of the key at an index.
+///
+/// # Panics
+/// If there are not as many signatures as messages.
 pub fn admit_each<'a>(
     key: impl Fn(usize) -> &'static Params,
     messages: &[Message<'a>],
     signatures: &'a [Signature],
 ) -> Vec<Admission<'a>> {
+    assert_eq!(messages.len(), signatures.len(), "a signature for each message");
     let both = messages.iter().zip(signatures).enumerate();
     both.map(|(i, (&message, signature))| Admitted::new(key(i), message, signature)).collect()
 }

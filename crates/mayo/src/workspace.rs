@@ -1,5 +1,5 @@
-//! The working memory of operations: one aligned arena per thread, made once, wiped after every operation on secrets,
-//! for one item or for a group of a batch.
+//! The working memory of operations: one aligned arena per thread, made once, wiped after every operation on secrets and every
+//! signature that does not verify, for one item or for a group of a batch.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -19,6 +19,8 @@ pub(crate) struct Workspace {
     prepared: Vec<Prepared>,
     /// The part of `prepared` that the current operation uses.
     items: usize,
+    /// What the current operation has to wipe.
+    holds: Holds,
 }
 
 /// The hashes of one item of a group, before any field arithmetic. Sized for the largest set.
@@ -104,7 +106,13 @@ impl Workspace {
             elements: Elements::ZERO,
             prepared: Vec::new(),
             items: 0,
+            holds: Holds::Public,
         }
+    }
+
+    /// Ends an operation that turned out to have left public data alone: nothing is wiped.
+    pub(crate) fn holds_public_data(&mut self) {
+        self.holds = Holds::Public;
     }
 
     /// Both parts, cut up for `kernels`' set. `whole_p` says whether P itself is needed; `items` is the operation's
@@ -180,12 +188,11 @@ struct Guard<'a> {
     set: &'static Sizes,
     /// The part of the secret arena that was used, in blocks.
     used: core::ops::Range<usize>,
-    holds: Holds,
 }
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        if self.holds != Holds::Public {
+        if self.workspace.holds != Holds::Public {
             // Shorter only if the operation failed before it cut up its parts.
             let len = self.workspace.secret.len();
             let used = self.used.start.min(len)..self.used.end.min(len);
@@ -220,7 +227,19 @@ pub(crate) fn poison(pattern: u8) {
     });
 }
 
-/// Runs `operation` in this thread's workspace and then wipes it.
+/// Bytes of this thread's secret arena and elements that are not zero, and the arena's length.
+#[cfg(test)]
+pub(crate) fn left() -> (usize, usize) {
+    WORKSPACE.with_borrow(|w| {
+        let e = &w.elements;
+        let elements = [&e.o[..], &e.vinegar, &e.r, &e.x, &e.s].concat();
+        let prepared = w.prepared.iter().flat_map(|p| [&p.line[..], &p.seed, &p.drawn, &p.t].concat());
+        let arena = w.secret.iter().flat_map(|block| block.0);
+        (arena.chain(elements).chain(prepared).filter(|&b| b != 0).count(), w.secret.len())
+    })
+}
+
+/// Runs `operation` in this thread's workspace and then wipes it, unless only public data is there.
 pub(crate) fn with<R>(kernels: &SetKernels, holds: Holds, operation: impl FnOnce(&mut Workspace) -> R) -> R {
     let set = kernels.sizes;
     let system = SetKernels::padded_blocks(set, set.k * set.o + set.pairs());
@@ -231,7 +250,8 @@ pub(crate) fn with<R>(kernels: &SetKernels, holds: Holds, operation: impl FnOnce
         Holds::Public | Holds::Secrets => 0..system + kernels.scratch_blocks,
     };
     let run = |workspace: &mut Workspace| {
-        let guard = Guard { workspace, set, used, holds };
+        workspace.holds = holds;
+        let guard = Guard { workspace, set, used };
         operation(guard.workspace)
     };
     #[cfg(any(test, feature = "std"))]
@@ -245,24 +265,14 @@ pub(crate) fn with<R>(kernels: &SetKernels, holds: Holds, operation: impl FnOnce
 mod tests {
     use super::*;
     use crate::backend::Engine;
-    use crate::batch::{self, Signers};
+    use crate::batch::{self, Signers, Verifiers};
+    use crate::error::Error;
     use crate::expanded::SigningKey;
     use crate::hazmat::sign_deterministic;
-    use crate::keys::{SecretKey, SignOptions};
+    use crate::keys::{SecretKey, SignOptions, Signature};
     use crate::params::Params;
     use getrandom::SysRng;
     use lanework_cpu::{Cpu, Threads};
-
-    /// Bytes of this thread's secret arena and elements that are not zero, and the arena's length.
-    fn left() -> (usize, usize) {
-        WORKSPACE.with_borrow(|w| {
-            let e = &w.elements;
-            let elements = [&e.o[..], &e.vinegar, &e.r, &e.x, &e.s].concat();
-            let prepared = w.prepared.iter().flat_map(|p| [&p.line[..], &p.seed, &p.drawn, &p.t].concat());
-            let arena = w.secret.iter().flat_map(|block| block.0);
-            (arena.chain(elements).chain(prepared).filter(|&b| b != 0).count(), w.secret.len())
-        })
-    }
 
     /// `tests/wiping` looks for the seed, O and the vinegar; the products of them are secret as well.
     #[test]
@@ -278,7 +288,7 @@ mod tests {
                 assert_eq!(left().0, 0, "expand, {}, {}", params.name(), engine.name());
                 let _ = expanded.sign(b"m").unwrap();
                 assert_eq!(left().0, 0, "sign expanded, {}, {}", params.name(), engine.name());
-                // Verification leaves public data there, so the arena above is really used.
+                // Verification of a valid signature leaves public data there, so the arena above is really used.
                 let _ = sign_deterministic(&expanded, b"m").unwrap();
                 assert!(left().0 > 0 && left().1 > 0);
                 let _ = key.public_key(engine);
@@ -292,6 +302,36 @@ mod tests {
                 for signers in [Signers::One(&expanded), Signers::EachCompact(engine, &keys)] {
                     let _ = batch::sign(signers, &messages, options, &mut SysRng, Threads::One).unwrap();
                     assert_eq!(left().0, 0, "batch of signatures, {}, {}", params.name(), engine.name());
+                }
+            }
+        }
+    }
+
+    /// One that a fault spoilt may reveal the key.
+    #[test]
+    fn a_signature_that_does_not_verify_leaves_nothing_in_the_workspace() {
+        for engine in Engine::all(&Cpu::detect()).flatten() {
+            for params in Params::all() {
+                let key = SecretKey::from_seed(params, &vec![0x77; params.secret_key_bytes()]).unwrap();
+                let signing = SigningKey::new(engine, &key);
+                let (verifying, public) = (signing.verifying_key(), key.public_key(engine));
+                let valid = key.sign(engine, b"m").unwrap();
+                let mut bytes = valid.as_bytes().to_vec();
+                bytes[0] ^= 1;
+                let wrong = Signature::from_bytes(params, &bytes).unwrap();
+                let what = format!("{}, {}", params.name(), engine.name());
+                assert_eq!(public.verify(engine, b"m", &wrong), Err(Error::Refused));
+                assert_eq!(left().0, 0, "{what}");
+                assert_eq!(verifying.verify(b"m", &wrong), Err(Error::Refused));
+                assert_eq!(left().0, 0, "expanded, {what}");
+                // Among valid ones.
+                let mut signatures = vec![valid; engine.expand().lanes()];
+                *signatures.last_mut().unwrap() = wrong;
+                let messages = vec![b"m"; signatures.len()];
+                for verifiers in [Verifiers::One(verifying), Verifiers::OneCompact(engine, &public)] {
+                    let verdicts = batch::verify(verifiers, &messages, &signatures, Threads::One).unwrap();
+                    assert_eq!(verdicts.last(), Some(&Err(Error::Refused)));
+                    assert_eq!(left().0, 0, "batch, {what}");
                 }
             }
         }

@@ -4,7 +4,8 @@ use lanework_cpu::Threads;
 use lanework_mayo::batch::{self, Signers, Verifiers};
 use lanework_mayo::internals::known::NistDrbg;
 use lanework_mayo::{
-    Engine, Error, Params, Round, SecretKey, Set, SignOptions, Signature, SigningKey, VerifyingKey,
+    Engine, Error, MessageHasher, Params, Round, SecretKey, Set, SignOptions, Signature, SigningKey,
+    VerifyingKey,
 };
 
 /// A seeded generator, so that two batches can be compared.
@@ -107,19 +108,38 @@ fn hedged_signatures_of_one_message_differ() {
 fn lists_that_do_not_fit_are_refused() {
     let engine = Engine::best();
     let params = Params::of(Round::Three, Set::Mayo2);
-    let keys: Vec<SecretKey> = (0..3).map(|i| SecretKey::from_seed(params, &[i; 24]).unwrap()).collect();
-    let messages = [b"a", b"b"];
-    let options = SignOptions::default();
-    let refused =
-        batch::sign(Signers::EachCompact(engine, &keys), &messages, options, &mut seeded(), Threads::One);
-    assert_eq!(refused.unwrap_err(), Error::Count { what: "keys", expected: 2, got: 3 });
-    let signature = keys[0].sign(engine, b"a").unwrap();
-    let public = keys[0].public_key(engine);
-    let refused =
-        batch::verify(Verifiers::OneCompact(engine, &public), &messages, &[signature], Threads::One);
-    assert_eq!(refused.unwrap_err(), Error::Count { what: "signatures", expected: 2, got: 1 });
+    let secret: Vec<SecretKey> = (0..3).map(|i| SecretKey::from_seed(params, &[i; 24]).unwrap()).collect();
+    let signing: Vec<SigningKey> = secret.iter().map(|key| SigningKey::new(engine, key)).collect();
+    let public: Vec<_> = secret.iter().map(|key| key.public_key(engine)).collect();
+    let verifying: Vec<VerifyingKey> = public.iter().map(|key| VerifyingKey::new(engine, key)).collect();
+    let signatures: Vec<Signature> = secret.iter().map(|key| key.sign(engine, b"a").unwrap()).collect();
+    let (messages, options) = ([b"a", b"b"], SignOptions::default());
+    let digests = messages.map(|message| {
+        let mut hasher = MessageHasher::new(engine, params);
+        hasher.update(message);
+        hasher.finish()
+    });
+    let (one, rng) = (Threads::One, &mut seeded());
+    // One too few, and one too many.
+    for got in [1, 3] {
+        let keys = Error::Count { what: "keys", expected: 2, got };
+        for signers in [Signers::Each(&signing[..got]), Signers::EachCompact(engine, &secret[..got])] {
+            assert_eq!(batch::sign(signers, &messages, options, rng, one), Err(keys.clone()));
+            assert_eq!(batch::sign_digests(signers, &digests, options, rng, one), Err(keys.clone()));
+        }
+        let two = &signatures[..2];
+        for verifiers in [Verifiers::Each(&verifying[..got]), Verifiers::EachCompact(engine, &public[..got])]
+        {
+            assert_eq!(batch::verify(verifiers, &messages, two, one), Err(keys.clone()));
+            assert_eq!(batch::verify_digests(verifiers, &digests, two, one), Err(keys.clone()));
+        }
+        let (some, expected) = (&signatures[..got], Error::Count { what: "signatures", expected: 2, got });
+        for verifiers in [Verifiers::One(&verifying[0]), Verifiers::OneCompact(engine, &public[0])] {
+            assert_eq!(batch::verify(verifiers, &messages, some, one), Err(expected.clone()));
+            assert_eq!(batch::verify_digests(verifiers, &digests, some, one), Err(expected.clone()));
+        }
+    }
     let none: [&[u8]; 0] = [];
-    let empty =
-        batch::sign(Signers::OneCompact(engine, &keys[0]), &none, options, &mut seeded(), Threads::Own(2));
+    let empty = batch::sign(Signers::OneCompact(engine, &secret[0]), &none, options, rng, Threads::Own(2));
     assert_eq!(empty.unwrap(), []);
 }

@@ -1,5 +1,5 @@
 //! What an operation leaves behind: whether a secret can still be found on its stack, in thread-local memory, on the heap,
-//! freed or kept, or in the vector registers. And what a whole program leaves in its memory when it ends: [`at_exit`].
+//! freed or kept, or in the vector and mask registers. And what a whole program leaves in its memory when it ends: [`at_exit`].
 //!
 //! A test names its secrets as [`Needles`], sets [`Watching`] as its allocator, and [`probe`]s each operation. Such a test
 //! must also find copies that it has planted itself.
@@ -85,7 +85,7 @@ pub struct Found {
     pub freed_heap: Option<&'static str>,
     /// In a block that was allocated and never freed.
     pub live_heap: Option<&'static str>,
-    /// In a vector register.
+    /// In a vector register or, of AVX-512BW, a mask register.
     pub registers: Option<&'static str>,
     /// Bytes of stack that the operation used.
     pub peak_stack: usize,
@@ -96,5 +96,32 @@ impl Found {
     #[must_use]
     pub fn nothing(&self) -> bool {
         self.stack.or(self.freed_heap).or(self.live_heap).or(self.registers).is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A search for nothing would find nothing, and pass.
+    #[test]
+    #[should_panic(expected = "key: 15 bytes have no window of 16")]
+    fn a_secret_shorter_than_its_window_is_refused() {
+        let _ = Needles::new([("key", &[7; 15][..], 16)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "windows of 8 bytes at least")]
+    fn windows_that_chance_would_find_are_refused() {
+        let _ = Needles::new([("key", &[7; 16][..], 7)]);
+    }
+
+    #[test]
+    fn a_secret_as_long_as_its_window_is_found() {
+        let secret: [u8; 16] = core::array::from_fn(|i| i as u8 * 3);
+        let needles = Needles::new([("key", &secret[..], 16)]);
+        let around = [&[9; 5][..], &secret, &[9; 5]].concat();
+        assert_eq!(needles.find(&around), Some((0, 5)));
+        assert_eq!(needles.find(&around[..20]), None, "all but its last byte");
     }
 }

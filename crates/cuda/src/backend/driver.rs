@@ -420,8 +420,9 @@ impl Machine for Cuda {
     }
 
     fn finish_all(&self) -> Result<(), Error> {
+        // Copies of a device that is only condemned still run.
         // SAFETY: no arguments.
-        let code = unsafe { (self.call()?.context_finish)() };
+        let code = unsafe { (self.reach()?.context_finish)() };
         self.check("cuCtxSynchronize", code)
     }
 

@@ -91,7 +91,7 @@ impl Lane {
             schedules: device.buffer(of(n.schedules))?,
             p: device.buffer((matrices * slots).max(1))?,
             public_keys: device.buffer(of(n.public_keys))?,
-            digests: device.buffer(when(n.judged, p.digest_bytes()))?,
+            digests: device.secret(when(n.judged, p.digest_bytes()))?,
             randomizers: device.secret(when(n.signs, p.salt_bytes()))?,
             salts: device.buffer(when(n.signs, shape::SALT))?,
             targets: device.buffer(when(n.judged, shape::target(p)))?,
@@ -464,9 +464,11 @@ impl Lane {
         self.stream.finish()
     }
 
-    /// The device's secrets, in bytes and in words.
-    fn secrets(&self) -> ([&Buffer<u8>; 5], [&Buffer<u32>; 2]) {
-        let bytes = [&self.seeds, &self.hashes, &self.randomizers, &self.drawn, &self.signatures];
+    /// The device's secrets, in bytes and in words. Digests are of messages that may be secret; targets follow from a signature
+    /// and its public key. A signature that does not verify may reveal the key.
+    fn secrets(&self) -> ([&Buffer<u8>; 6], [&Buffer<u32>; 2]) {
+        let bytes =
+            [&self.seeds, &self.hashes, &self.digests, &self.randomizers, &self.drawn, &self.signatures];
         (bytes, [&self.u, &self.m])
     }
 
@@ -480,7 +482,6 @@ impl Lane {
         for buffer in words.into_iter().filter(|buffer| buffer.is_secret()) {
             self.stream.zero(buffer, 0..buffer.len())?;
         }
-        // Signatures too: one that does not verify may reveal the key. Digests are of messages that may be secret.
         self.host_seeds.wipe()?;
         self.host_randomizers.wipe()?;
         self.host_signatures.wipe()?;

@@ -1,6 +1,7 @@
 //! One thread to a whole operation, on the emulated device, against the CPU.
 #![forbid(unsafe_code)]
 
+use getrandom::SysRng;
 use lanework_cuda::{Device, Emulation, Error as DeviceError};
 use lanework_mayo::hazmat::sign_with_randomizer;
 use lanework_mayo::{Engine, Error, Params, PublicKey, Round, SecretKey, Set, SignOptions, Signature};
@@ -105,6 +106,11 @@ fn what_does_not_fit_is_refused() {
     assert!(none.is_empty() && times.launches == 0);
     let short = threads.verify(ThreadLaunch::PUBLISHED, &b.public, &b.messages[..1], &b.signatures);
     assert!(matches!(short, Err(GpuError::Batch(Error::Count { what: "messages", expected: 2, got: 1 }))));
+    for keys in [&[], &b.keys[..1]] {
+        let signed = threads.sign(ThreadLaunch::PUBLISHED, keys, &b.messages, Release::Verified, &mut SysRng);
+        let count = Error::Count { what: "messages", expected: keys.len(), got: 2 };
+        assert_eq!(signed, Err(GpuError::Batch(count)));
+    }
     for (blocks, size) in [(0, 4), (4, 0), (1, 5000)] {
         let launch = ThreadLaunch { blocks, threads: size, memory: ThreadMemory::Heap };
         let refused = threads.keygen(launch, &b.keys);

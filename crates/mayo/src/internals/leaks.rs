@@ -23,15 +23,18 @@ mod tests;
 #[cfg(test)]
 mod traced;
 
-use lanework_cpu::{Backend, Cpu, Features};
+use lanework_cpu::{Backend, Cpu, Features, Threads};
 use lanework_leakage::evidence::{Finding, Means, Row};
 use lanework_leakage::memcheck::{make_secret, release, secret_bytes};
 use lanework_leakage::valgrind::{self, NotRun};
+use rand_core::utils::next_word_via_fill;
+use rand_core::{TryCryptoRng, TryRng};
 
 use crate::backend::{BACKENDS, Engine, Kernels};
+use crate::batch::{self, Signers};
 use crate::expanded::SigningKey;
 use crate::hazmat::{Signer, sign_with_randomizer};
-use crate::keys::{SecretKey, SignOptions};
+use crate::keys::{PublicKey, SecretKey, SignOptions, Signature};
 use crate::params::{Params, Round, Set};
 use instrument::{Seen, instrument};
 use subjects::path;
@@ -45,15 +48,26 @@ fn valgrind_knows(backend: &str) -> bool {
 }
 
 /// The operations of every backend and set, and last, for one set only, [`AFTER_RESTART`].
-const OPERATIONS: [&str; 7] = [
+const OPERATIONS: [&str; 10] = [
     "keygen",
     "sign",
     "expand",
     "sign expanded",
     "sign and verify",
     "sign expanded and verify",
+    "batch keygen",
+    "batch sign",
+    "batch sign expanded",
     AFTER_RESTART,
 ];
+
+/// Items of a batch: enough to be hashed side by side where the backend does that. More would run the same code longer.
+const BATCH: usize = 2;
+
+/// The items of a batch that a thread takes together on `engine`.
+fn batch_size(engine: Engine) -> usize {
+    engine.expand().lanes().min(BATCH)
+}
 
 fn operations(params: &Params) -> &'static [&'static str] {
     let restarts = (params.round, params.set) == (RESTARTING.0, RESTARTING.1);
@@ -85,6 +99,46 @@ fn observe(headline: &str, operation: impl FnOnce()) {
     valgrind::observe(headline, operation);
 }
 
+/// The randomizers of a batch, all alike and secret to memcheck.
+struct Randomizers(Vec<u8>);
+
+impl TryRng for Randomizers {
+    type Error = core::convert::Infallible;
+    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
+        next_word_via_fill(self)
+    }
+    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
+        next_word_via_fill(self)
+    }
+    fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Self::Error> {
+        out.copy_from_slice(&self.0[..out.len()]);
+        make_secret(out);
+        Ok(())
+    }
+}
+
+impl TryCryptoRng for Randomizers {}
+
+/// Signs a batch with randomizers that are alike.
+fn sign_batch(signers: Signers<'_>, count: usize, randomizer: Vec<u8>) -> Vec<Signature> {
+    let (messages, options) = (vec![MESSAGE; count], SignOptions { verify: false });
+    let made = batch::sign(signers, &messages, options, &mut Randomizers(randomizer), Threads::One);
+    // One thread, a randomizer of the set's length, and cases that are known to sign.
+    made.expect("a batch").into_iter().map(|signature| signature.expect("signs")).collect()
+}
+
+/// Releases a signature, all of which was secret except for the salt.
+fn give_away(signature: &Signature, expected: &[u8]) {
+    let encoded = signature.as_bytes();
+    assert_eq!(
+        secret_bytes(encoded),
+        encoded.len() - signature.params().salt_bytes(),
+        "s is secret until it is given away"
+    );
+    release(encoded);
+    assert!(encoded == expected, "the kernels under instruments sign differently");
+}
+
 /// Signs `message` with inputs that are secret to memcheck; returns the number of attempts.
 fn sign_secretly(
     signer: &impl Signer,
@@ -96,14 +150,7 @@ fn sign_secretly(
     let randomizer = randomizer(params);
     make_secret(&randomizer);
     let signature = sign_with_randomizer(signer, message, &randomizer, SignOptions { verify }).unwrap();
-    let encoded = signature.as_bytes();
-    assert_eq!(
-        secret_bytes(encoded),
-        encoded.len() - params.salt_bytes(),
-        "s is secret until it is given away"
-    );
-    release(encoded);
-    assert!(encoded == expected, "the kernels under instruments sign differently");
+    give_away(&signature, expected);
     let seen = Seen::take();
     assert_eq!(seen.salts, 1);
     seen.attempts
@@ -125,22 +172,45 @@ fn operate(plain: Engine, engine: Engine, params: &'static Params, operations: &
     };
     let signature = expected(MESSAGE);
     let compact = (engine, &secret);
-    let expanded = if operations.iter().any(|what| what.starts_with("sign expanded")) {
+    let expanded = if operations.iter().any(|what| what.contains("sign expanded")) {
         Some(SigningKey::new(engine, &secret))
     } else {
         None
+    };
+    let count = batch_size(engine);
+    let keys = vec![secret.clone(); count];
+    // A batch's hashes, of which several ran side by side where the backend can.
+    let batch_seen = || {
+        let seen = Seen::take();
+        assert_eq!(seen.lanes, if count > 1 { count } else { 0 });
+        seen
+    };
+    let is_right = |public: &PublicKey| {
+        assert_eq!(secret_bytes(public.as_bytes()), 0);
+        assert!(*public == open.public_key(plain), "the kernels under instruments make a different key");
     };
     for what in operations {
         let verify = what.ends_with("and verify");
         observe(&headline(engine.name(), params, what), || match *what {
             "keygen" => {
-                let public = secret.public_key(engine);
-                assert_eq!(secret_bytes(public.as_bytes()), 0);
-                assert!(
-                    public == open.public_key(plain),
-                    "the kernels under instruments make a different key"
-                );
+                is_right(&secret.public_key(engine));
                 assert_eq!(Seen::take().public_seeds, 1);
+            }
+            "batch keygen" => {
+                let made = batch::keygen(engine, &keys, Threads::One).unwrap();
+                made.iter().for_each(is_right);
+                assert_eq!((made.len(), batch_seen().public_seeds), (count, count));
+            }
+            "batch sign" | "batch sign expanded" => {
+                let signers = match &expanded {
+                    Some(expanded) if what.ends_with("expanded") => Signers::One(expanded),
+                    _ => Signers::EachCompact(engine, &keys),
+                };
+                let made = sign_batch(signers, count, randomizer(params));
+                made.iter().for_each(|made| give_away(made, &signature));
+                let seen = batch_seen();
+                assert_eq!((made.len(), seen.salts), (count, count));
+                assert!(seen.attempts >= count);
             }
             "expand" => {
                 let expanded = SigningKey::new(engine, &secret);

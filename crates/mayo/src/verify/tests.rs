@@ -83,3 +83,12 @@ fn only_what_is_planted_is_refused_on_the_cpu() {
         }
     }
 }
+
+/// A list that is too short would lose items without a verdict.
+#[test]
+#[should_panic(expected = "a signature for each message")]
+fn a_message_without_a_signature_is_not_passed_over() {
+    let signature = Signature::from_bytes(KEY, &vec![0; KEY.signature_bytes()]).unwrap();
+    let messages = [Message::Whole(b"signed"), Message::Whole(b"not signed")];
+    admit_each(|_| KEY, &messages, &[signature]);
+}

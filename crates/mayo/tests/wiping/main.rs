@@ -1,5 +1,5 @@
 //! After an operation on secrets nothing of the seed, of O or of the vinegar is left on the stack, in thread-local memory,
-//! on the heap (freed or kept) or in the vector registers; and no operation needs more than 256 KiB of stack.
+//! on the heap (freed or kept) or in the vector and mask registers; and no operation needs more than 256 KiB of stack.
 //!
 //! `cargo test -p lanework-mayo --test wiping -- --nocapture` prints stack and heap of every operation.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
@@ -11,6 +11,7 @@ use std::arch::asm;
 use std::cell::RefCell;
 use std::hint::black_box;
 
+use lanework_cpu::memory::wipe_vector_registers;
 use lanework_cpu::{Settings, Threads};
 use lanework_leakage::residue::{Found, Needles, Watching, probe};
 use lanework_mayo::batch::{self, Signers};
@@ -298,6 +299,34 @@ fn a_copy_in_the_first_or_last_vector_register_is_found() {
                     (true, _) => asm!("movdqu xmm0, [{}]", in(reg) &block, out("xmm0") _),
                     (_, true) => asm!("vmovdqu64 xmm31, [{}]", in(reg) &block, out("xmm31") _),
                     _ => asm!("movdqu xmm15, [{}]", in(reg) &block, out("xmm15") _),
+                }
+            }
+        },
+        |f| f.registers,
+    );
+}
+
+/// A mask has 8 bytes; longer secrets fill the next one, too.
+#[test]
+fn a_copy_in_mask_registers_is_found() {
+    if !std::is_x86_feature_detected!("avx512bw") {
+        let settings = Settings::from_env().unwrap();
+        assert!(!settings.requires("avx512"), "LANEWORK_REQUIRE names avx512, whose masks this CPU lacks");
+        return println!("skipped: this CPU has no masks of 64 bits");
+    }
+    plant_each(
+        |secret| {
+            let mut block = [0u8; 16];
+            block[..secret.len()].copy_from_slice(secret);
+            // Copying uses vector registers, where it would be found as well.
+            wipe_vector_registers();
+            let first = secret[0] & 1 == 0;
+            // SAFETY: AVX-512BW is present; all mask registers are declared.
+            unsafe {
+                if first {
+                    asm!("kmovq k0, [{0}]", "kmovq k1, [{0} + 8]", in(reg) &block, clobber_abi("sysv64"));
+                } else {
+                    asm!("kmovq k6, [{0}]", "kmovq k7, [{0} + 8]", in(reg) &block, clobber_abi("sysv64"));
                 }
             }
         },

@@ -1,11 +1,11 @@
 //! Runs an operation on a thread of its own and searches everything it leaves: stack and thread-local memory, freed and
-//! live heap, vector registers. Meanwhile the thread stands still in a loop without calls.
+//! live heap, vector and mask registers. Meanwhile the thread stands still in a loop without calls.
 
 use std::arch::asm;
 use std::cell::UnsafeCell;
 use std::hint::spin_loop;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use super::heap;
 use crate::residue::{Found, Needles};
@@ -20,16 +20,18 @@ unsafe extern "C" {
 const STACK: usize = 4 << 20;
 const PAINT: u8 = 0x5a;
 
-/// 32 registers of 64 bytes.
+/// 32 registers of 64 bytes, and eight masks of 8.
 #[repr(align(64))]
-struct Registers(UnsafeCell<[u8; 2048]>);
+struct Registers(UnsafeCell<[u8; 2112]>);
 
 // SAFETY: written by the probed thread before it announces `DONE`, read by the prober afterwards.
 unsafe impl Sync for Registers {}
 
-static REGISTERS: Registers = Registers(UnsafeCell::new([0; 2048]));
+static REGISTERS: Registers = Registers(UnsafeCell::new([0; 2112]));
 /// Bytes of a vector register: 64, 32 or 16.
 static WIDTH: AtomicUsize = AtomicUsize::new(0);
+/// Whether masks have 64 bits. Those of AVX-512F alone have 16, too few for a needle.
+static MASKS: AtomicBool = AtomicBool::new(false);
 static STAGE: AtomicUsize = AtomicUsize::new(IDLE);
 static STACK_POINTER: AtomicUsize = AtomicUsize::new(0);
 static STACK_LOW: AtomicUsize = AtomicUsize::new(0);
@@ -43,9 +45,9 @@ const DONE: usize = 3;
 const LEAVE: usize = 4;
 
 macro_rules! store_all {
-    ($mnemonic:literal, $name:literal, $width:literal, $to:ident, $($n:literal)*) => {
+    ($mnemonic:literal, $name:literal, $first:literal, $width:literal, $to:ident, $($n:literal)*) => {
         asm!(
-            $(concat!($mnemonic, " [{to} + ", $width, "*", $n, "], ", $name, $n),)*
+            $(concat!($mnemonic, " [{to} + ", $first, " + ", $width, "*", $n, "], ", $name, $n),)*
             to = in(reg) $to,
             options(nostack, preserves_flags)
         )
@@ -53,15 +55,18 @@ macro_rules! store_all {
 }
 
 #[inline(always)]
-fn capture_registers(width: usize) {
+fn capture_registers(width: usize, masks: bool) {
     let to = REGISTERS.0.get();
-    // SAFETY: the buffer has room for all registers, and `width` says which ones this CPU has.
+    // SAFETY: the buffer has room for all registers, and `width` and `masks` say which ones this CPU has.
     unsafe {
+        if masks {
+            store_all!("kmovq", "k", "2048", "8", to, 0 1 2 3 4 5 6 7);
+        }
         match width {
-            64 => store_all!("vmovdqu64", "zmm", "64", to, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15
+            64 => store_all!("vmovdqu64", "zmm", "0", "64", to, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15
                 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31),
-            32 => store_all!("vmovdqu", "ymm", "32", to, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15),
-            _ => store_all!("movdqu", "xmm", "16", to, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15),
+            32 => store_all!("vmovdqu", "ymm", "0", "32", to, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15),
+            _ => store_all!("movdqu", "xmm", "0", "16", to, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15),
         }
     }
 }
@@ -89,7 +94,7 @@ fn stack_range() -> (usize, usize) {
 /// The probed thread. `operation` must not return anything: the result would pass through this frame.
 #[inline(never)]
 fn probed(needles: usize, operation: &mut dyn FnMut()) {
-    let width = WIDTH.load(SeqCst);
+    let (width, masks) = (WIDTH.load(SeqCst), MASKS.load(SeqCst));
     let here: usize;
     // SAFETY: reads the stack pointer.
     unsafe { asm!("mov {}, rsp", out(reg) here, options(nomem, nostack, preserves_flags)) };
@@ -100,7 +105,7 @@ fn probed(needles: usize, operation: &mut dyn FnMut()) {
     }
     heap::watch(needles as *const Needles);
     operation();
-    capture_registers(width);
+    capture_registers(width, masks);
     heap::stop();
     STAGE.store(DONE, SeqCst);
     while STAGE.load(SeqCst) != LEAVE {
@@ -139,6 +144,7 @@ pub fn probe(needles: &Needles, mut operation: impl FnMut() + Send) -> Found {
         },
         SeqCst,
     );
+    MASKS.store(std::is_x86_feature_detected!("avx512bw"), SeqCst);
     STAGE.store(IDLE, SeqCst);
     let at = &raw const *needles as usize;
     std::thread::scope(|scope| {

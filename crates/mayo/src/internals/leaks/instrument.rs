@@ -28,12 +28,14 @@ thread_local! {
 pub(super) struct Seen {
     pub(super) public_seeds: usize,
     pub(super) salts: usize,
-    /// Systems tried; all but the last had too small a rank.
+    /// Systems tried; all but the last of each signature had too small a rank.
     pub(super) attempts: usize,
+    /// The most messages hashed side by side.
+    pub(super) lanes: usize,
 }
 
 impl Seen {
-    const NOTHING: Seen = Seen { public_seeds: 0, salts: 0, attempts: 0 };
+    const NOTHING: Seen = Seen { public_seeds: 0, salts: 0, attempts: 0, lanes: 0 };
 
     fn note(change: impl FnOnce(&mut Seen)) {
         let mut seen = SEEN.get();
@@ -51,8 +53,14 @@ impl Seen {
 pub(super) fn instrument(name: &'static str, kernels: &'static Kernels, params: &'static Params) -> Engine {
     TRUE.set(Some((kernels, params)));
     let side_by_side = kernels.expand.seed_and_stream.map(|_| seed_and_stream as _);
-    let expand =
-        Expand { aes128_ctr, aes128_ctr_xor, shake256, seed_and_stream: side_by_side, ..kernels.expand };
+    let expand = Expand {
+        aes128_ctr,
+        aes128_ctr_xor,
+        shake256,
+        seed_and_stream: side_by_side,
+        shake256_xn,
+        ..kernels.expand
+    };
     let sets = kernels.sets.map(|set| SetKernels {
         keygen,
         sign,
@@ -115,8 +123,18 @@ fn seed_and_stream(seed: &[u8], hash: &mut [u8], stream: &mut [u8]) {
 
 fn shake256(parts: &[&[u8]], out: &mut [u8]) {
     expand().shake256(parts, out);
+    give_away(parts.iter().map(|part| part.len()).sum(), out);
+}
+
+fn shake256_xn(messages: &[&[u8]], outs: &mut [&mut [u8]]) {
+    expand().shake256_xn(messages, outs);
+    messages.iter().zip(outs).for_each(|(message, out)| give_away(message.len(), out));
+    Seen::note(|seen| seen.lanes = seen.lanes.max(messages.len()));
+}
+
+/// Releases of a hash of `absorbed` bytes what the scheme does.
+fn give_away(absorbed: usize, out: &[u8]) {
     let set = params();
-    let absorbed: usize = parts.iter().map(|part| part.len()).sum();
     // The lengths of input and output identify a hash: no two have both in common.
     match (absorbed, out.len()) {
         (seed, length) if seed == set.secret_key_bytes() && length == SEED_PK_BYTES + set.o_bytes() => {

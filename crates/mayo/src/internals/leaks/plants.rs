@@ -6,6 +6,7 @@ use lanework_leakage::plants::{
     ADDRESS, BRANCH, branch_on_byte, branch_on_lanes, branch_wide, load_by_byte, load_by_lanes, load_wide,
 };
 
+use super::BATCH;
 use crate::backend::operands::{ExpandSecret, Finish, Keygen, Sign, Solve};
 use crate::backend::{Engine, Expand, Kernels, SetKernels, altered, avx2, avx2_gfni, avx512, portable};
 use crate::params::{Params, Round, Set};
@@ -17,8 +18,17 @@ pub(super) fn params() -> &'static Params {
 }
 
 /// Kernels that see secrets.
-pub(super) const KERNELS: [&str; 8] =
-    ["shake256", "seed_and_stream", "keygen", "expand_secret", "sign", "sign_expanded", "solve", "finish"];
+pub(super) const KERNELS: [&str; 9] = [
+    "shake256",
+    "shake256_xn",
+    "seed_and_stream",
+    "keygen",
+    "expand_secret",
+    "sign",
+    "sign_expanded",
+    "solve",
+    "finish",
+];
 
 /// A backend with one leak.
 pub(super) struct Plant {
@@ -52,6 +62,14 @@ macro_rules! planted {
             fn shake256(parts: &[&[u8]], out: &mut [u8]) {
                 $sound.expand.shake256(parts, out);
                 $leak(out);
+            }
+
+            $(#[$feature])?
+            fn shake256_xn(messages: &[&[u8]], outs: &mut [&mut [u8]]) {
+                $sound.expand.shake256_xn(messages, outs);
+                for out in outs {
+                    $leak(out);
+                }
             }
 
             $(#[$feature])?
@@ -107,6 +125,8 @@ macro_rules! planted {
                 *set = set.around_another();
                 match kernel {
                     "shake256" => (expand.shake256, expand.seed_and_stream) = (shake256, None),
+                    // Also where the backend takes one message at a time.
+                    "shake256_xn" => (expand.shake256_xn, expand.lanes) = (shake256_xn, expand.lanes.max(BATCH)),
                     "seed_and_stream" => expand.seed_and_stream = Some(seed_and_stream),
                     "keygen" => set.keygen = keygen,
                     "expand_secret" => set.expand_secret = expand_secret,

@@ -1,4 +1,4 @@
-//! Key generation, expansion and signing as subjects of `lanework-leakage`.
+//! Key generation, expansion and signing, singly and in batches, as subjects of `lanework-leakage`.
 //!
 //! The public seed and the salt differ from case to case like the secrets: nothing may depend on them either. Only the
 //! number of restarts is released, so the cases need none.
@@ -7,19 +7,21 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use lanework_cpu::{Cpu, Select, Unavailable};
+use lanework_cpu::{Cpu, Select, Threads, Unavailable};
 use lanework_leakage::evidence::{Job, Subject};
 
-use super::MESSAGE;
+use super::{MESSAGE, batch_size, sign_batch};
 use crate::backend::operands::Solve;
 use crate::backend::{Engine, altered};
 use crate::backend::{Kernels, SetKernels};
+use crate::batch::{self, Signers};
 use crate::expanded::SigningKey;
 use crate::hazmat::sign_with_randomizer;
 use crate::keys::{SecretKey, SignOptions};
 use crate::params::Params;
 
-pub(super) const OPERATIONS: [&str; 4] = ["keygen", "expand", "sign", "sign expanded"];
+pub(super) const OPERATIONS: [&str; 7] =
+    ["keygen", "expand", "sign", "sign expanded", "batch keygen", "batch sign", "batch sign expanded"];
 
 /// Cases that a subject can make: the fixed one of timings, and random ones.
 const CASES: usize = 128;
@@ -78,6 +80,8 @@ pub(super) struct Work {
     engine: Engine,
     what: &'static str,
     secret: SecretKey,
+    /// Those of a batch.
+    keys: Vec<SecretKey>,
     randomizer: Vec<u8>,
     expanded: Option<SigningKey>,
     pub(super) made: Vec<u8>,
@@ -87,8 +91,9 @@ impl Work {
     pub(super) fn new(engine: Engine, params: &'static Params, number: usize, what: &'static str) -> Work {
         let (seed, randomizer) = secrets(params, number);
         let secret = secret_key(params, &seed);
-        let expanded = (what == "sign expanded").then(|| SigningKey::new(engine, &secret));
-        Work { engine, what, secret, randomizer, expanded, made: Vec::new() }
+        let expanded = what.ends_with("sign expanded").then(|| SigningKey::new(engine, &secret));
+        let keys = vec![secret.clone(); batch_size(engine)];
+        Work { engine, what, secret, keys, randomizer, expanded, made: Vec::new() }
     }
 }
 
@@ -97,6 +102,16 @@ impl Job for Work {
         let options = SignOptions { verify: false };
         match (self.what, &self.expanded) {
             ("keygen", _) => self.made = self.secret.public_key(self.engine).as_bytes().to_vec(),
+            ("batch keygen", _) => {
+                let made = batch::keygen(self.engine, &self.keys, Threads::One).expect("one thread");
+                self.made = made.iter().flat_map(|key| key.as_bytes().to_vec()).collect();
+            }
+            ("batch sign" | "batch sign expanded", expanded) => {
+                let compact = Signers::EachCompact(self.engine, &self.keys);
+                let signers = expanded.as_ref().map_or(compact, Signers::One);
+                let made = sign_batch(signers, self.keys.len(), self.randomizer.clone());
+                self.made = made.iter().flat_map(|signature| signature.as_bytes().to_vec()).collect();
+            }
             ("expand", _) => self.expanded = Some(SigningKey::new(self.engine, &self.secret)),
             (_, Some(key)) => {
                 let signature = sign_with_randomizer(key, MESSAGE, &self.randomizer, options);

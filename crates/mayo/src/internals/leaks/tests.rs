@@ -63,6 +63,7 @@ fn no_branch_and_no_address_depends_on_a_secret() {
 pub(super) fn showing(plant: &Plant) -> &'static [&'static str] {
     match plant.kernel {
         "shake256" | "seed_and_stream" | "keygen" => &["keygen"],
+        "shake256_xn" => &["batch keygen"],
         "expand_secret" => &["expand"],
         "sign_expanded" => &["sign expanded"],
         _ => &["sign"],
