@@ -4,7 +4,7 @@
 use lanework_integer::{Int, Uint};
 use lanework_vdf::form::LIMBS;
 use lanework_vdf::serial::{CHIA_BITS, CHIA_BYTES};
-use lanework_vdf::{Discriminant, Form, Lenient, Limits, Options, Question, Task};
+use lanework_vdf::{Discriminant, Form, Lenient, Limits, Options, Proof, Question, Task};
 
 /// Witness types are bytes in Chia's blocks.
 const DEEPEST: u64 = 255;
@@ -12,6 +12,12 @@ const DEEPEST: u64 = 255;
 /// Chia's discriminants have at most 1,024 bits.
 fn from_seed(seed: &[u8], bits: usize) -> Option<Discriminant> {
     if bits <= CHIA_BITS { Discriminant::from_seed(seed, bits).ok() } else { None }
+}
+
+/// chiavdf's discriminant: it refuses the other primes of 8 bits.
+fn of_chiavdf(seed: &[u8], bits: usize) -> Option<Discriminant> {
+    let d = from_seed(seed, bits)?;
+    if bits == 8 { Discriminant::new(&Int::new(true, Uint::from_u64(239))).ok() } else { Some(d) }
 }
 
 fn verified(d: &Int<LIMBS>, x: &[u8], proof: &[u8], iterations: u64, depth: u64) -> bool {
@@ -22,16 +28,17 @@ fn verified(d: &Int<LIMBS>, x: &[u8], proof: &[u8], iterations: u64, depth: u64)
 }
 
 /// Writes the absolute value of a challenge's discriminant to `result`, highest byte first. The discriminant gets 8 bits for
-/// each byte of `result`. False if there is none: an empty challenge or result, or one of more than 128 bytes.
+/// each byte of `result`; one of 8 bits is always -239, as chiavdf's. False if there is none: an empty challenge or result, or
+/// one of more than 128 bytes.
 #[must_use]
 pub fn create_discriminant(seed: &[u8], result: &mut [u8]) -> bool {
-    let Some(d) = from_seed(seed, result.len().saturating_mul(8)) else { return false };
+    let Some(d) = of_chiavdf(seed, result.len().saturating_mul(8)) else { return false };
     d.value().magnitude().write_be_bytes(result);
     true
 }
 
 /// Squares the form `x_s` of 100 bytes `num_iterations` times, and proves it in one segment: 100 bytes of result and 100 of proof.
-/// `None` if there is no such discriminant or form, or too little memory.
+/// After no squarings the result is `x_s` and the proof the identity. `None` if there is no such discriminant or form, or too little memory.
 #[must_use]
 pub fn prove(
     challenge: &[u8],
@@ -39,14 +46,19 @@ pub fn prove(
     discriminant_size_bits: usize,
     num_iterations: u64,
 ) -> Option<Vec<u8>> {
-    let d = from_seed(challenge, discriminant_size_bits)?;
-    let task = Task::new(d.clone(), Form::from_bytes(Lenient, &d, x_s).ok()?, num_iterations);
+    let d = of_chiavdf(challenge, discriminant_size_bits)?;
+    let x = Form::from_bytes(Lenient, &d, x_s).ok()?;
+    if num_iterations == 0 {
+        let proof = Proof { y: x, pi: Form::identity(&d), segments: Vec::new() };
+        return Some(proof.to_bytes(&d));
+    }
+    let task = Task::new(d.clone(), x, num_iterations);
     let proved = lanework_vdf::prove(&task, &Options::default(), &mut |_| true).ok()?;
     Some(proved.proof.to_bytes(&d))
 }
 
-/// Whether a proof shows that its result is `x_s` squared `num_iterations` times. `discriminant` is an absolute value, highest byte
-/// first, and `recursion` the number of segments before the last.
+/// Whether a proof shows that its result is `x_s` squared `num_iterations` times. `discriminant` is an absolute value in at most 128
+/// bytes, leading zeros included, highest byte first. `recursion` is the number of segments before the last.
 #[must_use]
 pub fn verify_n_wesolowski(
     discriminant: &[u8],
@@ -55,8 +67,9 @@ pub fn verify_n_wesolowski(
     num_iterations: u64,
     recursion: u64,
 ) -> bool {
-    Uint::from_be_bytes(discriminant)
-        .is_some_and(|magnitude| verified(&Int::new(true, magnitude), x_s, proof, num_iterations, recursion))
+    discriminant.len() <= CHIA_BITS / 8
+        && Uint::from_be_bytes(discriminant)
+            .is_some_and(|d| verified(&Int::new(true, d), x_s, proof, num_iterations, recursion))
 }
 
 /// Of chia-vdf-verify: discriminants.

@@ -78,6 +78,31 @@ fn a_proof_verifies_and_wrong_input_has_none() {
     assert!(!verify_n_wesolowski(&[0xff; 4096], &GENERATOR, &proof, 1000, 0));
 }
 
+/// chiavdf answers these calls as well.
+#[test]
+fn no_squarings_long_discriminants_and_short_ones_are_as_in_chiavdf() {
+    let mut identity = [0; 100];
+    identity[0] = 4;
+    let proof = prove(&[7; 32], &GENERATOR, 512, 0).expect("a proof");
+    assert_eq!(proof, [GENERATOR, identity].concat());
+    // The discriminant behind zeros: 128 bytes may be given, and no more.
+    for (length, taken) in [(64, true), (128, true), (129, false), (256, false)] {
+        let mut d = vec![0; length];
+        assert!(create_discriminant(&[7; 32], &mut d[length - 64..]));
+        assert_eq!(verify_n_wesolowski(&d, &GENERATOR, &proof, 0, 0), taken, "{length} bytes");
+        assert!(!verify_n_wesolowski(&d, &GENERATOR, &proof, 1, 0));
+    }
+    // Of 8 bits, chiavdf has one discriminant; chia-vdf-verify and Lanework have others, too.
+    let (mut seen, d239) = ([0], lanework_integer::Uint::from_u64(239));
+    let others = (0..50).filter(|&seed| {
+        assert!(create_discriminant(&[7, 7, seed], &mut seen) && seen == [239]);
+        *discriminant::create_discriminant(&[7, 7, seed], 8).magnitude() != d239
+    });
+    assert!(others.count() > 10);
+    let proof = prove(&[7; 32], &GENERATOR, 8, 20).expect("a proof");
+    assert!(verify_n_wesolowski(&[239], &GENERATOR, &proof, 20, 0));
+}
+
 #[test]
 #[should_panic(expected = "no discriminant of 12 bits from a challenge of 32 bytes")]
 fn an_odd_length_panics_as_it_does_there() {

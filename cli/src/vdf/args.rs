@@ -272,8 +272,8 @@ pub(crate) struct ClientArgs {
     /// Accept only one encoding for each form, not the others that Chia's nodes accept.
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Seconds that the timelord may take to send its task, from the first byte on, and its last message. There is no limit
-    /// before the task.
+    /// Seconds that the timelord may take to send its task, from the first byte on, to read an answer, and to send its last
+    /// message. There is no limit before the task.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,
     /// Reconnect after each conversation, until a signal ends the command.

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -22,6 +23,7 @@ use super::group::{Group, Named, no_group, read_form};
 use super::interrupt::{Interrupt, shell_status};
 use super::meter::{Meter, counted};
 use super::proof_file::ProofFile;
+use super::prove::Lost;
 use super::{group, hex, members, prove, verify};
 use crate::files::{self, Access, Sink, check_distinct};
 use crate::ui::Session;
@@ -99,7 +101,7 @@ pub(super) fn run(session: &Session, args: &CompactArgs) -> Result<Outcome, Fail
 }
 
 /// A chain, and where its claims come from.
-struct Chain {
+pub(super) struct Chain {
     group: Group,
     claims: Claims,
     /// The line of each claim, and its id.
@@ -113,8 +115,9 @@ impl Chain {
     }
 }
 
-/// Reads the list: its chains, longest first. All of it is checked before anything is squared.
-fn chains(
+/// Reads the list: its chains, longest first. All of it is checked before anything is squared. The discriminant of each
+/// challenge and length is searched for once.
+pub(super) fn chains(
     args: &CompactArgs,
     find: &mut dyn FnMut(&Named) -> Result<Group, Failure>,
 ) -> Result<Vec<Chain>, Failure> {
@@ -122,6 +125,14 @@ fn chains(
     let name = match args.jobs.as_path() {
         path if path == Path::new("-") => "standard input".to_owned(),
         path => lanework_study::text::shown(path),
+    };
+    let mut found: BTreeMap<(Vec<u8>, usize), Group> = BTreeMap::new();
+    let mut find = |named: &Named| {
+        let Some((challenge, bits)) = named.challenge() else { return find(named) };
+        match found.entry((challenge.to_vec(), bits)) {
+            Entry::Occupied(group) => Ok(group.get().clone()),
+            Entry::Vacant(place) => Ok(place.insert(find(named)?).clone()),
+        }
     };
     let mut out: Vec<Chain> = Vec::new();
     let mut places: BTreeMap<(Vec<u8>, Vec<u8>), usize> = BTreeMap::new();
@@ -132,7 +143,7 @@ fn chains(
         let place = format!("{name}: line {}", n + 1);
         let help = "write an object on each line, as `lanework vdf evaluate` prints it";
         let said = ProofFile::parse(line, place, "a job", help)?;
-        let (group, x, claim) = job(args, &said, find)?;
+        let (group, x, claim) = job(args, &said, &mut find)?;
         let d = &group.discriminant;
         let (d, number) = (d.clone(), lanework_vdf::number::to_hexadecimal(&d.value()));
         let key = (number.into_bytes(), x.to_bytes(&d));
@@ -278,8 +289,7 @@ impl<'a> Work<'a> {
         let mut warn = |output: &Output<'_>, now| {
             if let Some(path) = chain.checkpoint.as_deref().filter(|_| now != checkpoint) {
                 checkpoint = now;
-                let warning = prove::warning(now).at(lanework_study::text::shown(path));
-                output.bar.suspend(|| warning.print("warning"));
+                output.bar.suspend(|| prove::warning(now, path).print("warning"));
             }
         };
         let mut before = 0;
@@ -362,14 +372,16 @@ fn failed(e: &ProverError, chain: &Chain, signal: Option<i32>, args: &CompactArg
             let shown = lanework_study::text::shown;
             let (kept, help) = match (&args.checkpoint, &chain.checkpoint) {
                 (_, Some(path)) if *checkpoint == CheckpointFile::Lost => (
-                    format!("work on a chain is lost: {} was replaced", shown(path)),
-                    "name another folder, or remove what is there",
+                    format!("the work on a chain is lost: {} {}", shown(path), Lost::of(path).how),
+                    format!("{}; the same command then begins this chain anew", Lost::of(path).undo),
                 ),
                 (Some(folder), _) => (
                     format!("the checkpoints in {} keep what was done", shown(folder)),
-                    "run the same command again to continue from there",
+                    "run the same command again to continue from there".to_owned(),
                 ),
-                (None, _) => ("what was not proved is lost".to_owned(), "--checkpoint FOLDER keeps it"),
+                (None, _) => {
+                    ("what was not proved is lost".to_owned(), "--checkpoint FOLDER keeps it".to_owned())
+                }
             };
             Failure::interrupted(shell_status(signal), format!("interrupted: {kept}")).help(help)
         }

@@ -72,6 +72,14 @@ impl Named {
         }
     }
 
+    /// The challenge and the length, if it is named by them.
+    pub(super) fn challenge(&self) -> Option<(&[u8], usize)> {
+        match &self.what {
+            What::Challenge { challenge, bits } => Some((challenge, *bits)),
+            What::Number(_) => None,
+        }
+    }
+
     /// The bytes of the form that a chain starts from if none is named.
     pub(super) fn generator(&self) -> Result<Vec<u8>, Failure> {
         match &self.what {
@@ -107,7 +115,7 @@ impl Named {
 }
 
 /// The group, the backend that it was found with, and the challenge that it comes from, if any.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Group {
     pub(super) discriminant: Discriminant,
     engine: Engine,

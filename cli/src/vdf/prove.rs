@@ -166,12 +166,32 @@ pub(super) fn failure(e: &ProverError, place: Option<&Path>) -> Failure {
 }
 
 /// The warning where another program has removed a checkpoint or replaced it.
-pub(super) fn warning(checkpoint: CheckpointFile) -> Message {
-    match checkpoint {
+pub(super) fn warning(checkpoint: CheckpointFile, path: &Path) -> Message {
+    let message = match checkpoint {
         CheckpointFile::Kept => Message::new("is back"),
         CheckpointFile::Anew(_) => Message::new("was removed while it was in use, and has been rewritten"),
-        CheckpointFile::Lost => Message::new("was replaced, and progress is no longer saved")
-            .help("remove the file that is there now, and the checkpoint will be rewritten"),
+        CheckpointFile::Lost => {
+            let Lost { how, undo } = Lost::of(path);
+            Message::new(format!("{how}: the work continues, but nothing of it is saved"))
+                .help(format!("{undo}, and the next update saves all of it"))
+        }
+    };
+    message.at(lanework_study::text::shown(path))
+}
+
+/// How a checkpoint was lost, and what brings it back.
+pub(super) struct Lost {
+    pub(super) how: &'static str,
+    pub(super) undo: &'static str,
+}
+
+impl Lost {
+    pub(super) fn of(path: &Path) -> Lost {
+        if fs::symlink_metadata(path).is_ok() {
+            Lost { how: "was replaced by another file", undo: "move that file away" }
+        } else {
+            Lost { how: "was removed and cannot be created again", undo: "restore its directory" }
+        }
     }
 }
 
@@ -225,14 +245,19 @@ impl<'a> Work<'a> {
     fn failure(&self, e: &ProverError, signal: Option<i32>) -> Failure {
         match (e, signal) {
             (ProverError::Cancelled { after, checkpoint }, Some(signal)) => {
+                let shown = lanework_study::text::shown;
                 let (kept, help) = match &self.args.checkpoint {
-                    Some(path) if *checkpoint != CheckpointFile::Lost && path.exists() => (
-                        format!("{} keeps them", lanework_study::text::shown(path)),
-                        "run the same command again to continue from there",
+                    Some(path) if *checkpoint == CheckpointFile::Lost => (
+                        format!("they are lost: {} {}", shown(path), Lost::of(path).how),
+                        "name another file to begin anew",
+                    ),
+                    Some(path) if !path.exists() => (
+                        format!("they are lost: {} was removed", shown(path)),
+                        "run the same command again to begin anew",
                     ),
                     Some(path) => (
-                        format!("they are lost: {} was replaced", lanework_study::text::shown(path)),
-                        "begin again with another file",
+                        format!("{} keeps them", shown(path)),
+                        "run the same command again to continue from there",
                     ),
                     None => ("they are lost".to_owned(), "--checkpoint FILE keeps them"),
                 };
@@ -326,8 +351,7 @@ impl<'a> Watch<'a> {
             return;
         }
         self.checkpoint = checkpoint;
-        let place = lanework_study::text::shown(self.path);
-        self.bar.suspend(|| warning(checkpoint).at(place).print("warning"));
+        self.bar.suspend(|| warning(checkpoint, self.path).print("warning"));
     }
 
     fn see(&mut self, progress: Progress) {

@@ -6,7 +6,7 @@ use lanework_study::Failure;
 use lanework_vdf::Engine;
 
 use super::args::VdfJob;
-use super::{prove, verify};
+use super::{compact, prove, verify};
 use crate::args::{Cli, Command};
 
 /// Searches, and the exit code with its reason.
@@ -25,6 +25,7 @@ fn searches(line: &str) -> (usize, u8, String) {
         }
         VdfJob::Evaluate(args) => prove::begin(&args.chain, 0, find).map(|_| Ok(Vec::new())),
         VdfJob::Prove(args) => prove::begin(&args.chain, args.witness, find).map(|_| Ok(Vec::new())),
+        VdfJob::Compact(args) => compact::chains(args, &mut find).map(|_| Ok(Vec::new())),
         _ => panic!("{line}: another job"),
     };
     let (code, why) = match done {
@@ -138,4 +139,20 @@ fn what_needs_the_group_searches_it_once() {
         let (count, got, why) = searches(&line);
         assert_eq!((count, got), (1, code), "{line}: {why}");
     }
+}
+
+/// Jobs of one challenge and length share the search.
+#[test]
+fn a_list_searches_each_group_once() {
+    let place = tempfile::tempdir().expect("a directory");
+    let jobs = place.path().join("jobs");
+    let y = format!("08{}", "00".repeat(99));
+    let line = |challenge: &str, bits: usize| {
+        serde_json::json!({ "challenge": challenge, "bits": bits, "iterations": 5, "y": y }).to_string()
+    };
+    let lines =
+        [line("00ff", 256), line("00fe", 256), line("00ff", 256), line("00ff", 512), line("00ff", 256)];
+    std::fs::write(&jobs, lines.join("\n")).expect("a file");
+    let (count, code, why) = searches(&format!("lanework vdf compact --jobs {}", jobs.display()));
+    assert_eq!((count, code), (3, 0), "{why}");
 }

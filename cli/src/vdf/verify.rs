@@ -114,13 +114,26 @@ impl<'a> Asked<'a> {
             Some(named) => named,
             None => by_file(&said, bits.as_ref())?.ok_or_else(no_group)?,
         };
-        let missing = |what: &str| {
-            Failure::input("nothing to verify").help(format!("name {what}, or a file that prove wrote"))
+        let missing = |option: &str, member: &str| {
+            let help = format!("name {option}, or a file that prove wrote");
+            if args.file.is_none() {
+                return Failure::input("nothing to verify").help(help);
+            }
+            let failure = Failure::input(format!("{}: missing", said.place(member)));
+            match (member, &said.compact, &said.b) {
+                ("proof", Some(_), Some(_)) => {
+                    failure.help("its compact proof is verified with --b B, its own b")
+                }
+                _ => failure.help(help),
+            }
         };
         let bytes = |option: &Option<Hex>| option.as_ref().map(|Hex(bytes)| bytes.clone());
-        let in_file = if args.b.is_some() { &said.compact } else { &said.proof };
-        let proof = bytes(&args.proof).or_else(|| in_file.clone()).ok_or_else(|| missing("--proof"))?;
-        let iterations = args.iterations.or(said.iterations).ok_or_else(|| missing("--iterations"))?;
+        let (in_file, member) =
+            if args.b.is_some() { (&said.compact, "compact") } else { (&said.proof, "proof") };
+        let proof =
+            bytes(&args.proof).or_else(|| in_file.clone()).ok_or_else(|| missing("--proof", member))?;
+        let iterations =
+            args.iterations.or(said.iterations).ok_or_else(|| missing("--iterations", "iterations"))?;
         let b = match &args.b {
             Some(Hex(bytes)) => {
                 let bytes: &[u8; B_BYTES] =

@@ -1,6 +1,7 @@
 //! `lanework vdf --checkpoint`: killed at any moment, it goes on to the same result; foreign and edited files are refused.
 #![cfg(unix)]
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -207,4 +208,65 @@ fn a_checkpoint_that_is_removed_is_written_anew() {
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     let told = stderr(&output);
     assert!(told.contains("kept: was removed") && told.contains("kept keeps them"), "{told}");
+}
+
+/// What the command says from the moment it warns that the checkpoint `folder/kept` is lost, interrupted then.
+fn lost(ask: &[&str], lose: fn(&std::path::Path)) -> String {
+    let place = Place::new();
+    let folder = place.path("folder");
+    std::fs::create_dir(&folder).expect("a directory");
+    let generator = format!("08{}", "00".repeat(99));
+    let job = serde_json::json!({ "challenge": "5eed", "iterations": 4_000_000_000_u64, "y": generator });
+    place.put("jobs", job.to_string().as_bytes());
+    let mut command = place.signalled(&[ask, &["--every", "0.01"]].concat());
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let mut child = child.expect("the command starts");
+    let kept = || std::fs::read_dir(&folder).ok()?.next()?.ok()?.metadata().ok().map(|m| m.len());
+    for _ in 0..3000 {
+        if kept().is_some_and(|length| length > 1000) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    lose(&folder);
+    let mut lines =
+        BufReader::new(child.stderr.take().expect("a pipe")).lines().map(|line| line.expect("text"));
+    let warning = lines.find(|line| line.starts_with("warning: ")).expect("a warning");
+    signal(&child, "INT");
+    let told = std::iter::once(warning).chain(lines).collect::<Vec<_>>().join("\n");
+    assert_eq!(child.wait().expect("it ends").code(), Some(130), "{told}");
+    told
+}
+
+#[test]
+fn what_was_lost_and_what_happens_now_is_said() {
+    let evaluate = ["vdf", "evaluate", "--challenge", "5eed", "--iterations", "4000000000"];
+    let evaluate = [&evaluate[..], &["--checkpoint", "folder/kept"]].concat();
+    let compact = ["vdf", "compact", "--jobs", "jobs", "--memory", "1", "--checkpoint", "folder"];
+    let remove: fn(&std::path::Path) = |folder| std::fs::remove_dir_all(folder).expect("removed");
+    let replace: fn(&std::path::Path) = |folder| {
+        let kept =
+            std::fs::read_dir(folder).expect("a directory").next().expect("a file").expect("a file").path();
+        let other = folder.join("other");
+        std::fs::write(&other, "a diary").and_then(|()| std::fs::rename(other, kept)).expect("replaced");
+    };
+    let removed = "was removed and cannot be created again";
+    let replaced = "was replaced by another file";
+    for (lose, how, undo) in
+        [(remove, removed, "restore its directory"), (replace, replaced, "move that file away")]
+    {
+        let warning = format!(
+            "{how}: the work continues, but nothing of it is saved\nhelp: {undo}, and the next update"
+        );
+        let told = lost(&evaluate, lose);
+        assert!(told.contains(&warning), "{told}");
+        assert!(
+            told.contains(&format!("they are lost: folder/kept {how}\nhelp: name another file")),
+            "{told}"
+        );
+        let told = lost(&compact, lose);
+        assert!(told.contains(&warning), "{told}");
+        let end = format!("{how}\nhelp: {undo}; the same command then begins this chain anew");
+        assert!(told.contains("the work on a chain is lost: folder/") && told.contains(&end), "{told}");
+    }
 }

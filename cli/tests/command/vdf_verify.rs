@@ -222,6 +222,35 @@ fn composite_discriminants_are_refused() {
     yes(&place, &["vdf", "evaluate", "--discriminant", &prime, "--iterations", "10"]);
 }
 
+#[test]
+fn a_missing_member_of_a_file_is_named() {
+    let place = Place::new();
+    let b = "00".repeat(33);
+    let file = json!({ "challenge": "00ff", "bits": 512, "iterations": 5, "b": b, "compact": "08" });
+    for (file, more, said) in [
+        (
+            file.clone(),
+            &[][..],
+            "t.json: proof: missing\nhelp: its compact proof is verified with --b B, its own b",
+        ),
+        (without(&file, &["b"]), &[], "t.json: proof: missing\nhelp: name --proof"),
+        (without(&file, &["compact"]), &["--b", &b], "t.json: compact: missing\nhelp: name --proof"),
+        (
+            without(&file, &["iterations"]),
+            &["--proof", "08"],
+            "t.json: iterations: missing\nhelp: name --iterations",
+        ),
+    ] {
+        let (code, told) = verified(&place, &file, more);
+        assert!(code == 2 && told.contains(said), "{told}");
+    }
+    // Longer than any proof: the file is not one.
+    place.put("t.json", &vec![b' '; (1 << 20) + 1]);
+    let output = place.run(&["vdf", "verify", "t.json"]);
+    let told = stderr(&output);
+    assert!(code(&output) == 2 && told.contains("longer than the") && !told.contains("key"), "{told}");
+}
+
 /// A challenge without a prime would be blamed if its discriminant were searched.
 #[test]
 fn what_needs_no_group_is_refused_before_the_search() {

@@ -201,16 +201,14 @@ impl<const N: usize> Uint<N> {
         if x.is_empty() || y.is_empty() {
             return out;
         }
-        let whole = x.len() + y.len();
-        if whole <= R {
-            limbs::mul(x, y, &mut out.limbs[..whole]);
-        } else {
-            // The top limb may still be 0; nothing wider can fit.
-            assert_eq!(whole, R + 1, "the product fits");
-            let mut wide = [0; 80];
-            limbs::mul(x, y, &mut wide[..whole]);
-            assert_eq!(wide[R], 0, "the product fits");
-            out.limbs.copy_from_slice(&wide[..R]);
+        // Of R + 1 limbs the top one may still be 0; nothing wider can fit.
+        assert!(x.len() + y.len() <= R + 1, "the product fits");
+        for (i, &factor) in y.iter().enumerate() {
+            let carry = limbs::add_mul(&mut out.limbs[i..i + x.len()], x, factor);
+            match out.limbs.get_mut(i + x.len()) {
+                Some(top) => *top = carry,
+                None => assert_eq!(carry, 0, "the product fits"),
+            }
         }
         out
     }

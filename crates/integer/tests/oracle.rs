@@ -172,3 +172,26 @@ fn shorter_operands_carry_on() {
         assert_eq!(big(&difference) + big(&y), big(&x) + if borrow { whole } else { BigUint::ZERO });
     }
 }
+
+/// Products of any width, as long as theirs or a limb longer than the limbs of both factors would be.
+#[test]
+fn products_fill_any_width() {
+    let power = |i: usize| Uint::<100>::ONE << i;
+    for (i, j) in [(64 * 50, 64 * 49), (64 * 50 + 31, 64 * 49 + 32), (64 * 99 + 63, 0), (64 * 99, 63)] {
+        assert_eq!(power(i).times::<100, 100>(&power(j)), power(i + j), "2^{i} * 2^{j}");
+    }
+    let mut numbers = Numbers(7);
+    for _ in 0..200 {
+        check::<100, 40, 140>(numbers.skewed(), numbers.skewed());
+        check::<79, 79, 158>(numbers.skewed(), numbers.skewed());
+    }
+}
+
+#[test]
+fn a_product_that_does_not_fit_is_refused() {
+    let power = |i: usize| Uint::<100>::ONE << i;
+    for (i, j) in [(64 * 50, 64 * 50), (64 * 50 + 32, 64 * 49 + 32), (64 * 99 + 63, 1)] {
+        let product = std::panic::catch_unwind(|| power(i).times::<100, 100>(&power(j)));
+        assert!(product.is_err(), "2^{i} * 2^{j}");
+    }
+}

@@ -10,7 +10,7 @@ use crate::form::packed;
 use crate::group::{Group, gather, multiply};
 
 /// Forms that wait until [`BESIDE`] of them have different buckets, at most.
-const WAITING: usize = 4 * BESIDE;
+pub(crate) const WAITING: usize = 4 * BESIDE;
 
 /// Why there is no product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +28,14 @@ pub(crate) type Tick<'a> = dyn FnMut(u64) -> bool + 'a;
 #[derive(Clone, Debug)]
 pub(crate) struct Buckets {
     held: Vec<Option<Layout>>,
-    /// Forms on their way to a bucket that already has some.
+    /// Forms on their way to a bucket that already has some, up to the capacity.
     waiting: Vec<(usize, Layout)>,
 }
 
 impl Buckets {
-    pub(crate) fn new(held: Vec<Option<Layout>>) -> Buckets {
-        Buckets { held, waiting: Vec::with_capacity(WAITING) }
+    /// With these contents; at most `waiting` forms wait, which is 1 or more.
+    pub(crate) fn new(held: Vec<Option<Layout>>, waiting: usize) -> Buckets {
+        Buckets { held, waiting: Vec::with_capacity(waiting) }
     }
 
     /// Multiplies a form into a bucket, now or later.
@@ -44,7 +45,7 @@ impl Buckets {
             return Ok(());
         }
         self.waiting.push((bucket, form));
-        if self.waiting.len() == WAITING { self.multiply(group) } else { Ok(()) }
+        if self.waiting.len() == self.waiting.capacity() { self.multiply(group) } else { Ok(()) }
     }
 
     /// Multiplies waiting forms with different buckets, the earliest first.
@@ -165,8 +166,10 @@ mod tests {
             let group = d.on(engine);
             let mut chain =
                 Chain::new(group, &Form::generator(&d).expect("D is 1 modulo 8")).expect("a form");
-            for (count, forms, first, step) in [(1, 3, 1, 1), (5, 9, 1, 2), (40, 150, 7, 1), (70, 60, 9, 2)] {
-                let mut buckets = Buckets::new(vec![None; count]);
+            for (count, forms, first, step, waiting) in
+                [(1, 3, 1, 1, 1), (5, 9, 1, 2, WAITING), (40, 150, 7, 1, WAITING), (70, 60, 9, 2, 5)]
+            {
+                let mut buckets = Buckets::new(vec![None; count], waiting);
                 let mut expected = Form::identity(&d);
                 for n in 0..forms {
                     chain.square(1).expect("no fault");
@@ -174,6 +177,7 @@ mod tests {
                     buckets.add(bucket, chain.layout().clone(), group).expect("a form of the group");
                     let form = chain.form().expect("no fault").power(first + bucket as u64 * step, group);
                     expected = expected.compose(&form, group);
+                    assert_eq!(buckets.waiting.capacity(), waiting, "more forms wait");
                 }
                 let mut products = 0;
                 let product = buckets.empty((first, step), group, &mut |n| {
@@ -183,8 +187,8 @@ mod tests {
                 assert_eq!(product, Ok(Some(expected)), "{bits} bits, {count} buckets, {}", engine.name());
                 assert!(products >= 2 * count as u64);
             }
-            assert_eq!(Buckets::new(vec![None; 30]).empty((1, 1), group, &mut |_| true), Ok(None));
-            let stopped = Buckets::new(vec![None; 30]).empty((1, 1), group, &mut |_| false);
+            assert_eq!(Buckets::new(vec![None; 30], WAITING).empty((1, 1), group, &mut |_| true), Ok(None));
+            let stopped = Buckets::new(vec![None; 30], WAITING).empty((1, 1), group, &mut |_| false);
             assert_eq!(stopped, Err(Halt::Stopped));
         }
     }
@@ -199,7 +203,7 @@ mod tests {
                 Chain::new(group, &Form::generator(&d).expect("D is 1 modulo 8")).expect("a form");
             start.square(500).expect("no fault");
             let product = |wrong: usize| {
-                let (mut chain, mut buckets) = (start.clone(), Buckets::new(vec![None; 20]));
+                let (mut chain, mut buckets) = (start.clone(), Buckets::new(vec![None; 20], WAITING));
                 for n in 0..40 {
                     chain.square(1).expect("no fault");
                     let mut form = chain.clone();

@@ -31,8 +31,14 @@ use checkpoint::{Checkpoint, Kept, State};
 use crew::{Crew, Part};
 use digits::Digits;
 
-/// Squarings between two calls of the observer, at most.
+/// Squarings or products between two calls of the observer, at most. Those for one place of the chain are not divided.
 const STEP: u64 = 4096;
+/// Products that take about as long as a claim's prime.
+const PRIME: u64 = 100;
+/// Squarings and products of a verification.
+const VERIFICATION: u64 = 400;
+/// Claims whose buckets are emptied or whose proofs wait, at most: a checkpoint waits for them.
+const EMPTYING: usize = 8;
 /// Time between two calls of the observer while other threads work.
 const WAIT: Duration = Duration::from_millis(50);
 
@@ -97,11 +103,11 @@ pub struct Compacted {
 /// Squares x up to the longest claim, and proves every claim on the way.
 ///
 /// The proofs are those that [`prove`](crate::prove) makes in one segment, byte for byte. `outcome` is called with each
-/// claim's index in the list as soon as its outcome is known, and the observer several times a second, both on the
-/// caller's thread. The observer returns whether to go on. One thread squares; others, up to [`Options::threads`] in
-/// all, fill the buckets. [`Options::memory`] bounds the buckets of all claims together. A checkpoint holds two states of
-/// the buckets, each as long as the most memory that they take. With [`Options::interval`] at a minute, writing them
-/// takes less than a hundredth of the time.
+/// claim's index in the list as soon as its outcome is known, and the observer several times a second, however many
+/// claims there are, both on the caller's thread. The observer returns whether to go on. One thread squares; others, up
+/// to [`Options::threads`] in all, fill the buckets. [`Options::memory`] bounds the buckets of all claims together, with
+/// the forms that wait for them. A checkpoint holds two states of the buckets, each as long as the most memory that they
+/// take. With [`Options::interval`] at a minute, writing them takes less than a hundredth of the time.
 ///
 /// # Errors
 /// No claims or one of no squarings, a form of another discriminant, a chain that lost its discriminant, a proof that
@@ -121,8 +127,10 @@ pub fn compact(
     if !claims.iter().all(|claim| claim.y.has_discriminant(discriminant)) {
         return Err(ChainError::Form.into());
     }
-    let share = options.memory / claims.len();
-    let mut widths: Vec<u32> = claims.iter().map(|claim| buckets::width(claim.iterations, share)).collect();
+    let share = options.memory / claims.len() / Layout::bytes(discriminant.bits());
+    let (waiting, all_waiting) = crew::waiting(options.threads, share);
+    let most = share.saturating_sub(all_waiting);
+    let mut widths: Vec<u32> = claims.iter().map(|claim| buckets::width(claim.iterations, most)).collect();
     let (file, state) = match options.checkpoint {
         Some(path) => {
             let (file, state) = Checkpoint::open(path, all, &mut widths)?;
@@ -138,18 +146,19 @@ pub fn compact(
         }
         None => widths.iter().map(|&width| Some(vec![None; buckets::count(width)])).collect(),
     };
-    let b = claims.iter().map(|claim| Challenge::of(group, x, &claim.y)).collect();
     std::thread::scope(|scope| {
-        let crew = Crew::start(scope, group, taken, options.threads.max(1)).map_err(ProverError::Thread)?;
+        let crew =
+            Crew::start(scope, group, taken, options.threads.max(1), waiting).map_err(ProverError::Thread)?;
         let mut run = Run {
             group,
             x,
             claims,
-            b,
+            b: Vec::with_capacity(claims.len()),
             crew,
             sums: vec![(0, None); claims.len()],
             ends: vec![None; claims.len()],
             emptying: 0,
+            products: 0,
             total: claims.iter().map(|claim| claim.iterations).max().unwrap_or(0),
             resumed,
             file,
@@ -158,9 +167,7 @@ pub fn compact(
             observer,
             outcome,
         };
-        for (n, kept) in state.into_iter().flat_map(|state| state.kept).enumerate() {
-            run.take_over(n, kept)?;
-        }
+        run.begin(&chain, state)?;
         run.square(&mut chain, &widths)?;
         run.wait(&chain)?;
         run.store(&chain)?;
@@ -194,6 +201,7 @@ struct Run<'a, 'b> {
     group: Group<'a>,
     x: &'a Form,
     claims: &'a [Claim],
+    /// The prime of each claim.
     b: Vec<Challenge>,
     crew: Crew<'a>,
     /// For each claim, how many parts of its proof have arrived, and their product.
@@ -202,6 +210,8 @@ struct Run<'a, 'b> {
     ends: Vec<Option<Kept>>,
     /// Claims whose buckets are being emptied.
     emptying: usize,
+    /// Products, or what takes as long, since the observer was called.
+    products: u64,
     total: u64,
     /// Squarings resumed from a checkpoint.
     resumed: u64,
@@ -214,27 +224,49 @@ struct Run<'a, 'b> {
 }
 
 impl Run<'_, '_> {
-    fn observe(&mut self, chain: &Chain, phase: Phase) -> Result<(), ProverError> {
+    /// Calls the observer; returns whether to go on.
+    fn ask(&mut self, chain: &Chain, phase: Phase) -> bool {
+        self.products = 0;
         let (done, total) = match phase {
             Phase::Squaring => (chain.done(), self.total),
             _ => (self.ends.iter().flatten().count() as u64, self.claims.len() as u64),
         };
-        let progress = Progress {
+        (self.observer)(Progress {
             phase,
             done,
             total,
             slow: chain.slow(),
             resumed: self.resumed,
             checkpoint: self.written.1,
-        };
-        let go_on = (self.observer)(progress);
+        })
+    }
+
+    fn cancelled(&self, chain: &Chain) -> ProverError {
+        ProverError::Cancelled { after: chain.done(), checkpoint: self.written.1 }
+    }
+
+    fn observe(&mut self, chain: &Chain, phase: Phase) -> Result<(), ProverError> {
+        let go_on = self.ask(chain, phase);
         if !go_on || self.written.0.elapsed() >= self.interval {
             self.store(chain)?;
         }
-        if go_on {
-            return Ok(());
+        if go_on { Ok(()) } else { Err(self.cancelled(chain)) }
+    }
+
+    /// Finds the primes and takes over a checkpoint's state. Until then nothing is written: the file has all of it.
+    fn begin(&mut self, chain: &Chain, state: Option<State>) -> Result<(), ProverError> {
+        let mut kept = state.into_iter().flat_map(|state| state.kept);
+        for (n, claim) in self.claims.iter().enumerate() {
+            self.b.push(Challenge::of(self.group, self.x, &claim.y));
+            self.products += PRIME;
+            if let Some(kept) = kept.next() {
+                self.take_over(n, kept)?;
+            }
+            if self.products >= STEP && !self.ask(chain, Phase::Squaring) {
+                return Err(self.cancelled(chain));
+            }
         }
-        Err(ProverError::Cancelled { after: chain.done(), checkpoint: self.written.1 })
+        Ok(())
     }
 
     /// Writes the state to the checkpoint, if there is one.
@@ -280,6 +312,7 @@ impl Run<'_, '_> {
     fn prove(&mut self, n: usize, pi: Form) -> Result<(), ProverError> {
         let Claim { iterations, y } = &self.claims[n];
         let kept = packed::pack(self.group.discriminant(), &pi);
+        self.products += VERIFICATION;
         let proof = Proof { y: y.clone(), pi, segments: Vec::new() };
         verify_proof(self.group, self.x, &proof, *iterations)
             .map_err(|why| ProverError::Wrong { segment: n, why })?;
@@ -295,35 +328,49 @@ impl Run<'_, '_> {
             .map(|n| Digits::new(self.claims[n].iterations, &self.b[n], widths[n]))
             .map(|digits| digits.skip_while(move |&(place, _)| place < before).peekable())
             .collect();
-        // The next stop of each claim: a digit's place, or its end.
+        // The next stop of each claim: a digit's place, or its end. At one place, ends come first.
         let claims = self.claims;
-        let next = |n: usize, place: Option<u64>| Reverse((place.unwrap_or(claims[n].iterations), n));
+        let next = |n: usize, place: Option<u64>| {
+            Reverse((place.unwrap_or(claims[n].iterations), place.is_some(), n))
+        };
         let mut stops = BinaryHeap::new();
         for n in (0..claims.len()).filter(|&n| self.ends[n].is_none()) {
             stops.push(next(n, digits[n].peek().map(|&(place, _)| place)));
         }
-        let mut observed = before;
-        while let Some(Reverse((stop, n))) = stops.pop() {
-            while chain.done() < stop {
-                let due = stop.min(observed.saturating_add(STEP));
-                chain.run(due - chain.done())?;
-                if chain.done() - observed == STEP {
+        let (mut observed, mut added) = (before, None);
+        while let Some(Reverse((stop, _, n))) = stops.pop() {
+            loop {
+                let due = chain.done() - observed >= STEP || self.products >= STEP;
+                // A checkpoint has all digits of a place or none of them.
+                if due && added != Some(chain.done()) {
                     observed = chain.done();
                     self.observe(chain, Phase::Squaring)?;
                     while let Ok(part) = self.crew.parts.try_recv() {
                         self.take(part, chain)?;
                     }
                 }
+                if chain.done() == stop {
+                    break;
+                }
+                let until = stop.min(observed.saturating_add(STEP));
+                chain.run(until - chain.done())?;
             }
             let going = match digits[n].next() {
-                Some((_, digit)) => {
+                Some((place, digit)) => {
+                    added = Some(place);
+                    self.products += 1;
                     stops.push(next(n, digits[n].peek().map(|&(place, _)| place)));
                     self.crew.add(n, digit, chain.layout())
                 }
                 None => {
                     let right = chain.form()? == claims[n].y;
                     if right {
+                        while self.emptying == EMPTYING {
+                            let part = self.crew.parts.recv().map_err(|_| chain.corrupted())?;
+                            self.take(part, chain)?;
+                        }
                         self.emptying += 1;
+                        self.products += 2 * buckets::count(widths[n]) as u64;
                     } else {
                         self.refuse(n);
                     }

@@ -105,7 +105,8 @@ impl Discriminant {
     }
 
     /// The discriminant of a challenge: the negative of the first prime, 7 modulo 8, in the stream of SHA-256 values
-    /// that the challenge starts (chiavdf's `CreateDiscriminant`).
+    /// that the challenge starts. From 16 bits on it is that of chiavdf's `CreateDiscriminant`. That function divides by
+    /// the primes up to 233 and refuses them too, so it answers every challenge with -239 at 8 bits.
     ///
     /// # Errors
     /// An empty challenge, one of a byte or two without a prime, or a length that is not a multiple of 8 from 8 to

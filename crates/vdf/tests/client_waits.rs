@@ -6,12 +6,14 @@ mod timelord;
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use lanework_vdf::client::{ClientError, Event, MOST_REQUESTS};
-use lanework_vdf::{Discriminant, Form, Limits};
+use lanework_vdf::client::{ClientError, Event, MOST_REQUESTS, Summary, serve};
+use lanework_vdf::{Discriminant, Form, Lenient, Limits, Options};
+use rustix::net::sockopt;
 use timelord::{PATIENCE, check, meet, meet_watched, never, proof, read, request, task};
 
 /// Much shorter than the silences of these timelords.
@@ -177,4 +179,53 @@ fn a_flood_of_requests_stalls_the_timelord() {
     let (written, result, _) = meet_watched(PATIENCE, &over, timelord, &mut busy);
     assert!(written < FLOOD, "{written} bytes were read and kept");
     assert!(matches!(result, Err(ClientError::Interrupted | ClientError::Io(_))), "{result:?}");
+}
+
+/// A timelord that asks and reads no answer; `over` is set once the worker cannot write, if it is given.
+fn unheard(patience: Duration, over: Option<&AtomicBool>) -> (usize, Result<Summary, ClientError>) {
+    let (d, x) = group(b"unheard");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    // Accepted connections inherit it.
+    sockopt::set_socket_recv_buffer_size(&listener, 4096).expect("a small buffer");
+    let address = listener.local_addr().expect("an address");
+    let (sent, never, (end, ended)) = (AtomicUsize::new(0), never(), channel());
+    std::thread::scope(|scope| {
+        let sent = &sent;
+        scope.spawn(move || {
+            let (mut peer, _) = listener.accept().expect("a worker");
+            send_task(&mut peer, &d, &x);
+            ask(&mut peer, 1..=MOST_REQUESTS as u64);
+            if let Some(over) = over {
+                let mut before = 0;
+                while before == 0 || sent.load(Ordering::Relaxed) > before {
+                    before = sent.load(Ordering::Relaxed);
+                    std::thread::sleep(Duration::from_secs(1));
+                }
+                over.store(true, Ordering::Relaxed);
+            }
+            // The connection stays open until the worker has left.
+            ended.recv().expect("the worker leaves");
+        });
+        let connection = TcpStream::connect(address).expect("a timelord");
+        sockopt::set_socket_send_buffer_size(&connection, 4096).expect("a small buffer");
+        let result =
+            serve(&connection, Lenient, Options::default(), patience, over.unwrap_or(&never), &mut |event| {
+                if matches!(event, Event::Sent { .. }) {
+                    sent.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        end.send(()).expect("the timelord waits");
+        (sent.load(Ordering::Relaxed), result)
+    })
+}
+
+#[test]
+fn a_timelord_that_reads_nothing_holds_nobody_back() {
+    let (sent, result) = unheard(Duration::from_secs(20), Some(&never()));
+    assert!(matches!(result, Err(ClientError::Interrupted)), "{result:?}");
+    assert!(sent < MOST_REQUESTS, "the connection took all answers");
+    let (sent, result) = unheard(SHORT, None);
+    let late = |e: &ClientError| matches!(e, ClientError::Io(e) if e.kind() == ErrorKind::TimedOut);
+    assert!(result.as_ref().is_err_and(late), "{result:?}");
+    assert!(sent < MOST_REQUESTS, "the connection took all answers");
 }

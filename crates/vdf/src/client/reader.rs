@@ -11,7 +11,7 @@ use super::frames::{Awaited, Decoder, Message};
 use super::session::{ClientError, Happening, MOST_REQUESTS};
 use crate::serial::Mode;
 
-/// Time between two checks for the end of the conversation while nothing arrives.
+/// Time between two checks for the end of the conversation while nothing arrives or leaves.
 pub(super) const LOOK: Duration = Duration::from_millis(200);
 
 /// Time between two looks at the messages not yet handled, while they are too many.
@@ -42,6 +42,12 @@ pub(super) fn keep_alive(connection: &TcpStream) -> io::Result<()> {
 #[cfg(not(unix))]
 pub(super) fn keep_alive(_: &TcpStream) -> io::Result<()> {
     Ok(())
+}
+
+/// Whether nothing arrived or left for [`LOOK`]. Windows reports that as `TimedOut`; elsewhere that kind means that
+/// keepalives had no answer.
+pub(super) fn is_only_late(e: &io::Error) -> bool {
+    e.kind() == io::ErrorKind::WouldBlock || cfg!(windows) && e.kind() == io::ErrorKind::TimedOut
 }
 
 /// The reading end.
@@ -90,11 +96,7 @@ impl Reader<'_> {
                     }
                     fed.map_err(ClientError::Frame)?;
                 }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // The read timed out. Windows reports that as `TimedOut`; elsewhere that kind means that keepalives had
-                // no answer.
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                Err(e) if cfg!(windows) && e.kind() == io::ErrorKind::TimedOut => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted || is_only_late(&e) => {}
                 Err(e) => return Err(e.into()),
             }
             // A timelord that asks faster than it is answered fills the connection, not this process.

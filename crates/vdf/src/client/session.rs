@@ -8,10 +8,10 @@ use std::io::{self, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::frames::{self, Assignment, Awaited, FrameError, Kind, Message};
-use super::reader::{LOOK, Reader, keep_alive};
+use super::reader::{LOOK, Reader, is_only_late, keep_alive};
 use super::squarer::{Ask, square};
 use crate::proof::Proof;
 use crate::prover::{Options, ProverError};
@@ -19,8 +19,8 @@ use crate::serial::Mode;
 
 /// Requests that may wait for the chain; beyond that, the farthest get no answer.
 pub const MOST_REQUESTS: usize = 1000;
-/// The most squarings of a request: 30 hours at 600,000 a second, and the most that Chia's segments can prove.
-pub const LONGEST: u64 = 1 << 36;
+/// The most squarings of a request: 31 hours at 600,000 a second, and the most that Chia's segments can prove.
+pub const LONGEST: u64 = (63 << 30) + (1 << 16) - 1;
 
 /// The summary of a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -125,7 +125,8 @@ pub(super) enum Happening {
 ///
 /// `patience` limits the time for the timelord's assignment, from its first byte on, and for its last frame. Before the
 /// assignment and between the two it may be silent without limit: Chia's timelord parks workers until it has a task for
-/// them. A connection that does not answer keepalives fails after two minutes.
+/// them. It also limits the time for which the timelord may read nothing of an answer. A connection that does not answer
+/// keepalives fails after two minutes.
 ///
 /// # Errors
 /// The reason why the conversation ended early. All threads have ended by then, and the connection is closed.
@@ -140,7 +141,7 @@ pub fn serve<M: Mode>(
     connection.set_nodelay(true)?;
     keep_alive(connection)?;
     connection.set_read_timeout(Some(LOOK))?;
-    connection.set_write_timeout(Some(patience.max(LOOK)))?;
+    connection.set_write_timeout(Some(LOOK))?;
     let (happen, happenings) = channel();
     let (ended, unhandled) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
@@ -155,7 +156,14 @@ pub fn serve<M: Mode>(
         let spawned =
             std::thread::Builder::new().name("timelord".into()).spawn_scoped(scope, || reader.run(mode));
         let result = match spawned {
-            Ok(_) => converse(connection, options, &unhandled, happen, &happenings, observer),
+            Ok(_) => converse(
+                &Line { connection, patience, over },
+                options,
+                &unhandled,
+                happen,
+                &happenings,
+                observer,
+            ),
             Err(e) => Err(ClientError::Prover(ProverError::Thread(e))),
         };
         ended.store(true, Ordering::Relaxed);
@@ -167,7 +175,7 @@ pub fn serve<M: Mode>(
 
 /// Handles events one after the other.
 fn converse(
-    connection: &TcpStream,
+    line: &Line<'_>,
     options: Options<'_>,
     unhandled: &AtomicUsize,
     happen: Sender<Happening>,
@@ -192,23 +200,46 @@ fn converse(
             .name("squarer".into())
             .spawn_scoped(scope, squarer)
             .map_err(|e| ClientError::Prover(ProverError::Thread(e)))?;
-        let talk = Talk {
-            connection,
-            assignment,
-            halt,
-            unhandled,
-            request: Some(request),
-            waiting: BTreeSet::new(),
-        };
+        let talk =
+            Talk { line, assignment, halt, unhandled, request: Some(request), waiting: BTreeSet::new() };
         let result = talk.run(happenings, observer);
         halt.store(true, Ordering::Relaxed);
         result
     })
 }
 
+/// The writing end.
+struct Line<'a> {
+    connection: &'a TcpStream,
+    patience: Duration,
+    over: &'a AtomicBool,
+}
+
+impl Line<'_> {
+    /// Writes all of it, unless the timelord reads nothing for too long or the caller ends the conversation meanwhile.
+    fn say(&self, mut bytes: &[u8]) -> Result<(), ClientError> {
+        let (mut connection, mut since) = (self.connection, Instant::now());
+        while !bytes.is_empty() {
+            match connection.write(bytes) {
+                Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
+                Ok(n) => (bytes, since) = (&bytes[n..], Instant::now()),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if !is_only_late(&e) => return Err(e.into()),
+                Err(_) if self.over.load(Ordering::Relaxed) => return Err(ClientError::Interrupted),
+                Err(_) if since.elapsed() >= self.patience => {
+                    let why = "the other end reads nothing";
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, why).into());
+                }
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The conversation after the assignment.
 struct Talk<'a> {
-    connection: &'a TcpStream,
+    line: &'a Line<'a>,
     assignment: &'a Assignment,
     /// Tells the squarer to stop.
     halt: &'a AtomicBool,
@@ -221,11 +252,6 @@ struct Talk<'a> {
 }
 
 impl Talk<'_> {
-    fn say(&self, bytes: &[u8]) -> Result<(), ClientError> {
-        let mut connection = self.connection;
-        connection.write_all(bytes).map_err(ClientError::Io)
-    }
-
     fn run(
         mut self,
         happenings: &Receiver<Happening>,
@@ -233,7 +259,7 @@ impl Talk<'_> {
     ) -> Result<Summary, ClientError> {
         let mut summary = Summary::default();
         let (mut stopped, mut squarer_ended) = (false, false);
-        self.say(frames::OK)?;
+        self.line.say(frames::OK)?;
         // The squarer's end of the queue lives as long as this loop.
         while let Ok(happening) = happenings.recv() {
             if matches!(happening, Happening::Said(_)) {
@@ -254,14 +280,14 @@ impl Talk<'_> {
                     self.request = None;
                     observer(Event::Stopped);
                     if squarer_ended {
-                        self.say(frames::STOP)?;
+                        self.line.say(frames::STOP)?;
                     }
                 }
                 Happening::Said(Message::Acknowledged) => break,
                 Happening::Said(Message::Assignment(_)) => {}
                 // Skip proofs that the timelord no longer wants.
                 Happening::Proved { iterations, proof } if !stopped && self.waiting.remove(&iterations) => {
-                    self.say(&frames::proof(&self.assignment.discriminant, iterations, &proof))?;
+                    self.line.say(&frames::proof(&self.assignment.discriminant, iterations, &proof))?;
                     summary.proofs += 1;
                     observer(Event::Sent { iterations, depth: proof.depth() });
                 }
@@ -271,18 +297,18 @@ impl Talk<'_> {
                     squarer_ended = true;
                     // Its message means that it has stopped.
                     if stopped {
-                        self.say(frames::STOP)?;
+                        self.line.say(frames::STOP)?;
                     }
                 }
                 Happening::Unsquared(e) => {
                     // Nothing more follows from here, so the timelord need not wait.
-                    let _ = self.say(frames::STOP);
+                    let _ = self.line.say(frames::STOP);
                     return Err(ClientError::Prover(e));
                 }
                 Happening::Unread(e) => {
                     // It may still listen after an error. If not, the message is lost.
                     if !(stopped && squarer_ended) {
-                        let _ = self.say(frames::STOP);
+                        let _ = self.line.say(frames::STOP);
                     }
                     return Err(e);
                 }

@@ -3,8 +3,6 @@
 
 use std::ops::RangeInclusive;
 
-use crate::form::layout::Layout;
-
 /// The widths. The longest has 2^16 buckets of some 200 bytes, which are emptied in less than a second.
 pub(super) const WIDTHS: RangeInclusive<u32> = 2..=18;
 
@@ -23,9 +21,8 @@ fn products(iterations: u64, width: u32) -> u64 {
     iterations / u64::from(width + 1) + 2 * count(width) as u64
 }
 
-/// The width with the fewest products for T squarings whose buckets fit the memory.
-pub(super) fn width(iterations: u64, bytes: usize) -> u32 {
-    let fits =
-        |width: &u32| *width == 2 || count(*width).saturating_mul(size_of::<Option<Layout>>()) <= bytes;
+/// The width with the fewest products for T squarings that has at most this many buckets, or the least.
+pub(super) fn width(iterations: u64, most: usize) -> u32 {
+    let fits = |width: &u32| *width == 2 || count(*width) <= most;
     WIDTHS.filter(fits).min_by_key(|&width| products(iterations, width)).unwrap_or(2)
 }

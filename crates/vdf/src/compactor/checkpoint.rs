@@ -2,8 +2,8 @@
 //! `CHECKPOINT.md` has its format.
 #![forbid(unsafe_code)]
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -190,21 +190,25 @@ impl Checkpoint {
         Some(State { done, slow, form, kept })
     }
 
+    /// A file in the place of one that was removed. Another file there is left alone.
+    fn new_file(&self) -> Result<File, CheckpointError> {
+        let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(&self.path)?;
+        let begun = lock(&file).and_then(|()| Ok(file.write_all(&self.head)?));
+        // The next state tries again, and must not find a stranger's file.
+        begun.inspect_err(|_| drop(fs::remove_file(&self.path)))?;
+        sync_name(&self.path);
+        Ok(file)
+    }
+
     /// Overwrites the older state.
     pub(super) fn write(&mut self, state: &State) -> Result<CheckpointFile, CheckpointError> {
         let mut told = CheckpointFile::Kept;
         if !has_name(&self.file, &self.path)? {
-            // Removing the file does not lose its work. Another file in its place is left alone.
-            match OpenOptions::new().read(true).write(true).create_new(true).open(&self.path) {
-                Ok(mut file) => {
-                    lock(&file)?;
-                    file.write_all(&self.head)?;
-                    sync_name(&self.path);
-                    // Its first state goes where every file's first state goes.
-                    (self.file, self.number, self.anew) = (file, 0, self.anew + 1);
-                }
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => told = CheckpointFile::Lost,
-                Err(e) => return Err(e.into()),
+            // Removing the file does not lose its work. If the new one cannot be made, the work goes on without.
+            match self.new_file() {
+                // Its first state goes where every file's first state goes.
+                Ok(file) => (self.file, self.number, self.anew) = (file, 0, self.anew + 1),
+                Err(_) => told = CheckpointFile::Lost,
             }
         }
         if told == CheckpointFile::Kept && self.anew > 0 {

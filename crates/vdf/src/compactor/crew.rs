@@ -7,7 +7,7 @@ use std::thread::{Builder, Scope};
 use lanework_cpu::Threads;
 
 use super::buckets;
-use crate::buckets::{Buckets, Halt};
+use crate::buckets::{Buckets, Halt, WAITING};
 use crate::form::Form;
 use crate::form::layout::Layout;
 use crate::form::packed;
@@ -103,9 +103,17 @@ enum Place<'a> {
 
 /// The number of ranges for `threads` threads, the caller's included. More than the buckets of the largest claim would
 /// be empty.
-fn ranges(threads: usize, counts: &[usize]) -> usize {
+pub(super) fn ranges(threads: usize, counts: &[usize]) -> usize {
     let most = counts.iter().copied().max().unwrap_or(0).max(1);
     threads.min(Threads::MOST).saturating_sub(1).clamp(1, most)
+}
+
+/// The forms that may wait for each range of a claim's buckets, and for all ranges, where the claim has room for `forms`.
+/// At most half of the room is for them; the rest is for buckets, and a range needs one of each.
+pub(super) fn waiting(threads: usize, forms: usize) -> (usize, usize) {
+    let ranges = ranges(threads, &[forms.div_ceil(2)]);
+    let each = (forms / 2 / ranges).clamp(1, WAITING);
+    (each, ranges * each)
 }
 
 /// All ranges.
@@ -119,7 +127,7 @@ pub(super) struct Crew<'a> {
 
 impl<'a> Crew<'a> {
     /// Starts with the buckets of each claim that has not ended: on the caller's thread if `threads` is 1, else on at
-    /// most `threads` - 1 others.
+    /// most `threads` - 1 others. At most `waiting` forms wait for each range.
     ///
     /// # Errors
     /// The operating system refused a thread.
@@ -128,6 +136,7 @@ impl<'a> Crew<'a> {
         group: Group<'a>,
         mut claims: Vec<Option<Vec<Option<Layout>>>>,
         threads: usize,
+        waiting: usize,
     ) -> std::io::Result<Crew<'a>>
     where
         'a: 'scope,
@@ -140,7 +149,7 @@ impl<'a> Crew<'a> {
         for n in (0..ranges).rev() {
             let cut = |(claim, count): (&mut Option<Vec<Option<Layout>>>, &usize)| {
                 let low = n * count / ranges;
-                claim.as_mut().map(|held| (low, Buckets::new(held.split_off(low))))
+                claim.as_mut().map(|held| (low, Buckets::new(held.split_off(low), waiting)))
             };
             let claims = claims.iter_mut().zip(&counts).map(cut).collect();
             let mut hand = Hand { group, claims, to: to.clone() };

@@ -125,6 +125,43 @@ fn the_observer_can_stop_it() {
     }
 }
 
+/// The chain has fewer squarings than the observer is called after, and very many products.
+#[test]
+fn with_many_claims_the_observer_is_called_all_the_same() {
+    let one = claims(64, &[1500]);
+    let right = outcomes(&one, &Options::default()).expect("outcomes").remove(0);
+    let many = Claims { claims: vec![one.claims[0].clone(); 300], ..one };
+    for threads in [1, 3] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("state");
+        let options = Options::default().checkpoint(&path).threads(threads);
+        // Each time it may go on for longer.
+        let (mut places, mut rounds) = (Vec::new(), 0);
+        let ended = loop {
+            let (mut calls, mut ended) = (0, vec![false; 300]);
+            let mut observer = |progress: Progress| {
+                calls += 1;
+                places.push(progress.done);
+                calls < 2 * rounds || progress.phase != Phase::Squaring
+            };
+            let done = compact(&many, &options, &mut observer, &mut |n, outcome| {
+                assert!(outcome == right && !std::mem::replace(&mut ended[n], true), "claim {n}");
+            });
+            match done {
+                Ok(_) => break ended,
+                Err(ProverError::Cancelled { .. }) => rounds += 1,
+                Err(e) => panic!("round {rounds}: {e}"),
+            }
+        };
+        assert_eq!(ended, [true; 300]);
+        // While the primes are found, between places, and between the ends, which are all at one place.
+        places.sort_unstable();
+        places.dedup();
+        assert!(places.len() > 8 && rounds > 10, "{places:?}, {rounds} rounds");
+        assert!(places.first() == Some(&0) && places.last() == Some(&1500), "{places:?}");
+    }
+}
+
 /// Widths balance the products that fill buckets against those that empty them, within the memory.
 #[test]
 fn widths_are_chosen_for_cost_and_memory() {
@@ -132,9 +169,25 @@ fn widths_are_chosen_for_cost_and_memory() {
     assert_eq!(buckets::width(10_000_000, usize::MAX), 16);
     assert_eq!(buckets::width(u64::MAX, usize::MAX), 18);
     assert_eq!(buckets::width(u64::MAX, 0), 2);
-    let bytes = size_of::<Option<Layout>>();
-    assert!(bytes <= 216, "{bytes} bytes a bucket");
-    assert_eq!(buckets::width(u64::MAX, 8 * bytes), 5);
+    assert_eq!(buckets::width(u64::MAX, 8), 5);
+    let bytes = [64, 512, 1024, 2048].map(Layout::bytes);
+    assert!(bytes[..3] == [216; 3] && (600..700).contains(&bytes[3]), "{bytes:?} bytes a form");
+}
+
+/// Buckets and the forms that wait for them take no more than a claim's share, however many threads there are.
+#[test]
+fn what_waits_for_buckets_counts_as_memory() {
+    assert_eq!(crew::waiting(1, 1 << 20), (64, 64));
+    assert_eq!(crew::waiting(9, 1 << 20), (64, 512));
+    assert_eq!(crew::waiting(9, 0), (1, 1));
+    for threads in [0, 1, 2, 5, 9, 100, usize::MAX] {
+        for share in (2..3000).chain([100_000, 1 << 20]) {
+            let (each, all) = crew::waiting(threads, share);
+            let count = buckets::count(buckets::width(u64::MAX, share - all));
+            let ranges = crew::ranges(threads, &[count]);
+            assert!(count + ranges * each <= share, "{threads} threads, room for {share}");
+        }
+    }
 }
 
 /// Stops after some squarings; returns the claims with an outcome by then.
@@ -304,4 +357,44 @@ fn a_removed_checkpoint_is_written_anew_and_a_strangers_file_is_left_alone() {
     assert!(told, "{stopped:?}");
     assert_eq!(seen, [Kept, Kept, Anew(1), Anew(1), Lost]);
     assert_eq!(std::fs::read(&path).expect("a file"), b"a stranger's");
+}
+
+/// A checkpoint that cannot be written again does not end the work.
+#[cfg(unix)]
+#[test]
+fn a_checkpoint_whose_directory_is_removed_is_lost_until_it_is_back() {
+    use CheckpointFile::{Anew, Kept, Lost};
+    let claims = claims(256, &[30_000]);
+    let expected = outcomes(&claims, &Options::default()).expect("outcomes");
+    let above = tempfile::tempdir().expect("a folder");
+    let folder = above.path().join("folder");
+    std::fs::create_dir(&folder).expect("a folder");
+    let path = folder.join("state");
+    let options = Options::default().checkpoint(&path).threads(1).interval(Duration::ZERO);
+    let mut seen = Vec::new();
+    let mut observer = |progress: Progress| {
+        seen.push(progress.checkpoint);
+        match seen.len() {
+            1 => std::fs::remove_dir_all(&folder).expect("removed"),
+            3 => std::fs::create_dir(&folder).expect("a folder"),
+            _ => (),
+        }
+        progress.done < 20_480
+    };
+    let stopped = compact(&claims, &options, &mut observer, &mut |_, _| ());
+    let told = matches!(stopped, Err(ProverError::Cancelled { after: 20_480, checkpoint: Anew(1) }));
+    assert!(told, "{stopped:?}");
+    assert_eq!(seen, [Kept, Lost, Lost, Anew(1), Anew(1)]);
+    let mut resumed = Vec::new();
+    let done = compact(&claims, &options, &mut |_| true, &mut |_, outcome| resumed.push(outcome));
+    assert!(done.is_ok_and(|done| done.resumed == 20_480) && resumed == expected);
+    // Lost until the end, the proof is made all the same.
+    std::fs::remove_file(&path).expect("it is there");
+    let mut came = Vec::new();
+    let mut observer = |_: Progress| {
+        let _ = std::fs::remove_dir_all(&folder);
+        true
+    };
+    let done = compact(&claims, &options, &mut observer, &mut |_, outcome| came.push(outcome));
+    assert!(done.is_ok_and(|done| done.checkpoint == Lost) && came == expected);
 }

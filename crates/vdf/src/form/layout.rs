@@ -20,6 +20,12 @@ pub(crate) enum Layout {
 }
 
 impl Layout {
+    /// Bytes of a form with its place, but for the rare shapes that only the general code takes.
+    #[cfg(any(test, feature = "std"))]
+    pub(crate) fn bytes(bits: usize) -> usize {
+        size_of::<(usize, Layout)>() + if bits > 1024 { size_of::<Form2048>() } else { 0 }
+    }
+
     /// The form as the kernels take it, if it fits.
     pub(crate) fn limbs(form: &Form, bits: usize) -> Option<Layout> {
         match bits {

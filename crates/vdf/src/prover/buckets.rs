@@ -10,7 +10,7 @@ use lanework_cpu::Threads;
 
 use super::digits;
 use super::plan::{Parameters, Part};
-use crate::buckets::{Buckets, Halt};
+use crate::buckets::{Buckets, Halt, WAITING};
 use crate::form::Form;
 use crate::form::layout::Layout;
 use crate::form::packed::PackedForms;
@@ -87,7 +87,7 @@ fn fill(
     meter: &Meter,
     pause: &(dyn Fn() + Sync),
 ) -> Result<Option<Form>, Halt> {
-    let mut buckets = Buckets::new(vec![None; high - low]);
+    let mut buckets = Buckets::new(vec![None; high - low], WAITING);
     let mut since = 0u64;
     let mut tick = |n: u64| {
         since += n;

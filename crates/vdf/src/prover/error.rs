@@ -14,6 +14,13 @@ use crate::verify::Refused;
 pub enum ProverError {
     /// There are no squarings to do.
     NoIterations,
+    /// More squarings than the segments of a [`Stream`](super::Stream) prove.
+    TooMany {
+        /// The squarings requested.
+        got: u64,
+        /// The most that are possible.
+        most: u64,
+    },
     /// A segment is empty, or the segments leave nothing for the last.
     Segments,
     /// The form does not have the discriminant, or the chain lost it on the way.
@@ -49,6 +56,9 @@ impl fmt::Display for ProverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ProverError::NoIterations => f.write_str("there are no squarings to do"),
+            ProverError::TooMany { got, most } => {
+                write!(f, "{got} squarings; the segments prove at most {most}")
+            }
             ProverError::Segments => f.write_str("the segments do not fit the number of squarings"),
             ProverError::Chain(e) => e.fmt(f),
             ProverError::Cancelled { after, .. } => write!(f, "stopped after {after} squarings"),

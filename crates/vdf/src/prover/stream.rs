@@ -1,4 +1,4 @@
-//! The timelord's prover: squares without end, and proves requested numbers of squarings.
+//! The timelord's prover: squares ahead of all requests, and proves requested numbers of squarings.
 //!
 //! One thread squares. Others prove segments of 2^16, 2^18, 2^20 ... squarings as soon as they are squared. Each length
 //! tiles the chain from its beginning, and the shortest and earliest come first, as in chiavdf. A proof for n squarings
@@ -51,6 +51,13 @@ impl Default for Scheme {
 impl Scheme {
     fn length(&self, level: usize) -> u64 {
         1 << (self.shortest + 2 * level as u32)
+    }
+
+    /// The most squarings that these segments prove. A stream goes no further.
+    #[must_use]
+    pub fn longest(&self) -> u64 {
+        let whole = self.length(self.levels() - 1).saturating_mul(self.witnesses as u64);
+        whole.saturating_add(self.length(0) - 1)
     }
 
     fn levels(&self) -> usize {
@@ -130,8 +137,8 @@ struct Inner {
     pending: Vec<VecDeque<Pending>>,
     /// Words that they and the requests' last segments hold.
     held: usize,
-    /// For each length, proofs by position.
-    proved: Vec<Vec<Option<Segment>>>,
+    /// For each length, proofs by position: pi, packed, and the limbs of B.
+    proved: Vec<Vec<Option<Box<[u64]>>>>,
     /// The smallest first.
     requests: Vec<Request>,
     next: u64,
@@ -143,6 +150,8 @@ struct Shared {
     d: Discriminant,
     engine: Engine,
     scheme: Scheme,
+    /// Where the squaring ends.
+    longest: u64,
     parameters: Vec<Parameters>,
     /// Words of waiting forms beyond which the squaring waits.
     most: usize,
@@ -183,7 +192,8 @@ fn provers(threads: usize) -> usize {
     threads.clamp(2, Threads::MOST) - 1
 }
 
-/// A chain that is squared without end on threads of its own.
+/// A chain that is squared on threads of its own, up to [`Scheme::longest`]. At 1,024 bits, what it keeps of a chain of that
+/// length takes half a gigabyte with Chia's segments, beside [`Options::memory`].
 pub struct Stream {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -244,6 +254,7 @@ impl Stream {
             d: d.clone(),
             engine: options.engine,
             scheme,
+            longest: scheme.longest(),
             parameters,
             most: most * size,
             inner: Mutex::new(inner),
@@ -265,10 +276,14 @@ impl Stream {
     /// smallest waiting request is served first.
     ///
     /// # Errors
-    /// [`ProverError::NoIterations`], or the error that ended the stream.
+    /// [`ProverError::NoIterations`], [`ProverError::TooMany`], or the error that ended the stream.
     pub fn request(&self, iterations: u64) -> Result<(), ProverError> {
+        let most = self.shared.longest;
         if iterations == 0 {
             return Err(ProverError::NoIterations);
+        }
+        if iterations > most {
+            return Err(ProverError::TooMany { got: iterations, most });
         }
         let mut inner = self.shared.lock();
         if let Some(failure) = inner.failure {
@@ -278,7 +293,7 @@ impl Stream {
         inner.next += 1;
         let block = self.shared.scheme.length(0);
         // The squaring thread hands over the current segment; earlier ones must be squared again.
-        let passed = iterations < inner.squared - inner.squared % block;
+        let passed = iterations < inner.squared - inner.squared % block || inner.squared == most;
         let tail = if passed { Tail::Passed } else { Tail::Ahead };
         let at = inner.requests.partition_point(|request| request.iterations <= iterations);
         inner.requests.insert(at, Request { number, iterations, tail });

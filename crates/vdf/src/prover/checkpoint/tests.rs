@@ -123,11 +123,42 @@ fn an_edited_file_is_refused() {
         let damaged = |e: &ProverError| matches!(e, ProverError::Checkpoint(CheckpointError::Damaged { at: found }) if *found == at);
         assert!(refused.as_ref().is_err_and(damaged), "{refused:?}");
     }
-    // A loss of power leaves zeros after the end, but no other bytes.
-    fs::write(&path, [&whole[..], &[0; 100]].concat()).expect("written");
-    assert!(run(&task, &path).expect("a proof").proof == expected.proof);
-    fs::write(&path, [&whole[..], &[0; 100], &[1]].concat()).expect("written");
+    // A loss of power leaves zeros in the place of a header, but no other bytes.
+    for end in [&[0; 100][..], &[&[0; 600][..], &[1; 50]].concat()] {
+        fs::write(&path, [&whole[..], end].concat()).expect("written");
+        assert!(run(&task, &path).expect("a proof").proof == expected.proof);
+    }
+    fs::write(&path, [&whole[..], &[1], &[0; 100]].concat()).expect("written");
     assert!(matches!(run(&task, &path), Err(ProverError::Checkpoint(CheckpointError::Damaged { .. }))));
+}
+
+/// Each sector of the record that was being written has its bytes or zeros.
+#[test]
+fn a_last_record_that_lost_any_sector_is_cut_off() {
+    const SECTOR: usize = 512;
+    let task = task(b"sectors", 64, 90, &[]);
+    let part = plan::Part { start: 0, length: 90, parameters: plan::Parameters { k: 1, l: 1 } };
+    let x = crate::form::packed::pack(&task.discriminant, &task.x);
+    let (_folder, path) = folder();
+    let (_, mut writer) = open(&path, &task, false, vec![part]).expect("opened");
+    (1..=70).for_each(|done| writer.position(0, done, 0, &x, &[]).expect("queued"));
+    writer.finish().expect("written");
+    drop(writer);
+    let whole = fs::read(&path).expect("a file");
+    let mut divided = 0;
+    for (n, ends) in records(&whole).windows(2).enumerate() {
+        let (from, to) = (ends[0], ends[1]);
+        divided += usize::from(from / SECTOR != (from + HEADER - 1) / SECTOR);
+        for sector in from / SECTOR..=(to - 1) / SECTOR {
+            let mut bytes = whole[..to].to_vec();
+            bytes[from.max(SECTOR * sector)..to.min(SECTOR * (sector + 1))].fill(0);
+            let lost = bytes != whole[..to];
+            fs::write(&path, &bytes).expect("written");
+            let (state, _) = open(&path, &task, false, vec![part]).expect("a torn file");
+            assert_eq!(state.done(), (n + usize::from(!lost)) as u64, "sector {sector} of record {n}");
+        }
+    }
+    assert!(divided > 0, "no header lies in two sectors");
 }
 
 #[test]

@@ -6,8 +6,9 @@ use lanework_cpu::Threads;
 use super::{Failure, Inner, Pending, Request, Shared, Tail};
 use crate::chain::{Chain, ChainError};
 use crate::form::Form;
+use crate::form::num::Num;
 use crate::form::packed::{self, PackedForms};
-use crate::proof::{Proof, Segment};
+use crate::proof::{Challenge, Proof, Segment};
 use crate::prover::ProverError;
 use crate::prover::plan::Part;
 use crate::prover::segment::Squared;
@@ -123,13 +124,15 @@ fn carry_out(shared: &Shared, urgency: usize, task: Task) -> Result<(), ProverEr
             let (x, y) = (form(shared, &x, start)?, form(shared, &y, start)?);
             let part = Part { start, length, parameters: shared.parameters[level] };
             let segment = segment(shared, urgency, Squared { index: 0, part, x, y, kept })?.0;
+            let mut words = packed::pack(&shared.d, &segment.pi);
+            words.extend_from_slice(segment.b.0.magnitude());
             let mut inner = shared.lock();
             let position = (start / length) as usize;
             let proved = &mut inner.proved[level];
             if proved.len() <= position {
                 proved.resize(position + 1, None);
             }
-            proved[position] = Some(segment);
+            proved[position] = Some(words.into_boxed_slice());
         }
         Task::Tail { number, start, x, length, kept } => {
             let x = form(shared, &x, start)?;
@@ -214,19 +217,26 @@ fn answer(shared: &Shared, inner: &Inner, index: usize) -> Option<Proof> {
     let Request { iterations, tail: Tail::Done(done), .. } = &inner.requests[index] else { return None };
     let (last, y) = &**done;
     let whole = iterations - iterations % shared.scheme.length(0);
-    let (mut segments, mut at) = (Vec::new(), 0);
+    let (mut found, mut at) = (Vec::new(), 0);
     for level in (0..shared.scheme.levels()).rev() {
         let length = shared.scheme.length(level);
         // Every length is a multiple of the next, so that longer segments end where shorter ones begin.
-        while at + length <= whole && segments.len() <= shared.scheme.witnesses {
-            let Some(Some(segment)) = inner.proved[level].get((at / length) as usize) else { break };
-            segments.push(segment.clone());
+        while at + length <= whole && found.len() <= shared.scheme.witnesses {
+            let Some(Some(words)) = inner.proved[level].get((at / length) as usize) else { break };
+            found.push((length, &**words));
             at += length;
         }
     }
-    if at < whole || segments.len() > shared.scheme.witnesses {
+    if at < whole || found.len() > shared.scheme.witnesses {
         return None;
     }
+    let segment = |(iterations, words): (u64, &[u64])| {
+        let (pi, b) = words.split_at(2 * packed::size(shared.d.bits()));
+        // They are forms of the group, since they have been verified.
+        let pi = packed::unpack(&shared.d, pi).ok()?;
+        Some(Segment { iterations, b: Challenge(Num::from_limbs(false, b)), pi })
+    };
+    let mut segments = found.into_iter().map(segment).collect::<Option<Vec<_>>>()?;
     segments.extend(last.clone());
     let last = segments.pop()?;
     Some(Proof { y: y.clone(), pi: last.pi, segments })

@@ -35,7 +35,7 @@ pub(super) fn run(shared: &Shared, mut chain: Chain) {
         })
         .collect();
     let mut n = 0;
-    while !shared.meter.stopped() {
+    while !shared.meter.stopped() && n < shared.longest {
         if let Err(e) = steps(shared, &mut chain, &mut levels, &mut n) {
             shared.fail(Failure::Chain(e));
         }
@@ -45,7 +45,7 @@ pub(super) fn run(shared: &Shared, mut chain: Chain) {
 /// Squares a number of steps, then reports them.
 fn steps(shared: &Shared, chain: &mut Chain, levels: &mut [Level], n: &mut u64) -> Result<(), ChainError> {
     let block = shared.scheme.length(0);
-    let stop = (*n + STEP).min((*n / block + 1) * block);
+    let stop = (*n + STEP).min((*n / block + 1) * block).min(shared.longest);
     while *n < stop {
         let mut next = stop;
         for level in &mut *levels {

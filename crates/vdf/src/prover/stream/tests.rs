@@ -69,7 +69,7 @@ fn requests_ahead_and_behind_are_answered() {
 fn what_is_not_reached_is_not_answered_and_stops_at_once() {
     let (d, x) = group();
     let stream = Stream::start(&d, &x, &options(2)).expect("a stream");
-    stream.request(1 << 50).expect("asked");
+    stream.request(1 << 35).expect("asked");
     stream.request(1000).expect("asked");
     assert_eq!(right(&stream, &d, &x, Scheme::default()), (1000, 0));
     assert!(stream.receive(Duration::from_millis(10)).expect("no fault").is_none());
@@ -126,6 +126,31 @@ fn little_memory_is_enough() {
     let stream = Stream::with_scheme(&d, &x, &options(2).memory(10_000), SHORT).expect("a stream");
     stream.request(5000).expect("asked");
     assert_eq!(right(&stream, &d, &x, SHORT).0, 5000);
+}
+
+/// The chain ends where no segments prove more, and later requests are answered all the same.
+#[test]
+fn a_stream_has_an_end() {
+    assert_eq!(Scheme::default().longest(), crate::client::LONGEST);
+    let scheme = Scheme { shortest: 4, lengths: 2, witnesses: 3 };
+    let most = 3 * 64 + 15;
+    assert_eq!(scheme.longest(), most);
+    let (d, x) = group();
+    let stream = Stream::with_scheme(&d, &x, &options(2), scheme).expect("a stream");
+    let refused = stream.request(most + 1);
+    assert!(
+        matches!(refused, Err(ProverError::TooMany { got, most: 207 }) if got == most + 1),
+        "{refused:?}"
+    );
+    stream.request(most).expect("asked");
+    assert_eq!(right(&stream, &d, &x, scheme), (most, 3));
+    assert_eq!(stream.progress().squared, most);
+    for (iterations, segments) in [(most, 3), (most - 1, 3), (80, 1), (5, 0), (65, 1)] {
+        stream.request(iterations).expect("asked");
+        assert_eq!(right(&stream, &d, &x, scheme), (iterations, segments));
+    }
+    let end = stream.stop();
+    assert_eq!((end.squared, end.waiting), (most, 0));
 }
 
 #[test]
