@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use lanework_race::history::{self, Change, Comparison, Entry, History, HistoryError, Step};
-use lanework_race::table::{percent, time, times};
+use lanework_race::record::ResultRow;
+use lanework_race::table::{percent, quantity, times, word};
 use lanework_race::verdict::Verdict;
 use lanework_study::{Failure, Outcome};
 use serde_json::json;
@@ -52,7 +53,7 @@ enum Job {
         force: bool,
     },
     /// Look for regressions between the two newest records of each study on this machine. Each suspicion is raced again in
-    /// pairs. Exits 1 for a regression, 2 for an unreadable record, 3 if a race could not be run.
+    /// pairs. Exits 1 for a regression, 2 for an unreadable record, 3 if nothing was compared or a suspicion was not judged.
     Check(check::CheckArgs),
 }
 
@@ -69,7 +70,12 @@ pub(crate) fn run(session: &Session, args: &HistoryArgs) -> Result<Outcome, Fail
 
 /// The records in a directory, and the files that cannot be used.
 pub(crate) fn load_all(root: &Path) -> Result<History, Failure> {
-    history::load_all(root).map_err(Failure::input)
+    history::load_all(root).map_err(|e| Failure::input(e).help("name another directory with --records"))
+}
+
+/// A record that was named.
+pub(crate) fn load(path: &Path) -> Result<Entry, Failure> {
+    history::load(path).map_err(|e| Failure::input(e).help("`lanework history list` shows the records"))
 }
 
 /// Skipped files, as data.
@@ -123,12 +129,12 @@ fn list(session: &Session, root: &Path) -> Result<Outcome, Failure> {
             let r = &e.record;
             let changed = if r.machine.build.tree == "clean" { "" } else { " (changed)" };
             print_escaped(&format!(
-                "{}  {}  {}  {}{changed}  {} results  {}",
+                "{}  {}  {}  {}{changed}  {}  {}",
                 r.date,
                 r.study,
                 r.machine.slug(),
                 commit(e),
-                r.results.len(),
+                counted(r.results.len() as u64, "result", "results"),
                 e.path.display()
             ));
         }
@@ -136,21 +142,27 @@ fn list(session: &Session, root: &Path) -> Result<Outcome, Failure> {
     ended(&skipped)
 }
 
-/// A change as one line.
-fn line(c: &Change) -> String {
+/// The row of a record that a change is about.
+fn row_of<'a>(entry: &'a Entry, c: &Change) -> Option<&'a ResultRow> {
+    let is = |r: &&ResultRow| r.subject == c.subject && r.variant == c.variant && r.baseline == c.baseline;
+    entry.record.results.iter().find(is)
+}
+
+/// A change as one line; its medians are in `unit`.
+fn line(c: &Change, unit: &str) -> String {
     format!(
         "{} {}: {} -> {}, {} ({}); against {} {} -> {}, {} ({})",
         c.subject,
         c.variant,
-        time(c.medians[0]),
-        time(c.medians[1]),
+        quantity(unit, c.medians[0]),
+        quantity(unit, c.medians[1]),
         span(&c.time),
-        c.time.verdict,
+        word(unit, c.time.verdict),
         c.baseline,
         times(c.ratios[0]),
         times(c.ratios[1]),
         span(&c.against_baseline),
-        c.against_baseline.verdict
+        word(unit, c.against_baseline.verdict)
     )
 }
 
@@ -160,7 +172,7 @@ fn span(step: &Step) -> String {
 }
 
 fn compare(session: &Session, a: &Path, b: &Path) -> Result<Outcome, Failure> {
-    let [old, new] = [a, b].map(|path| history::load(path).map_err(Failure::input));
+    let [old, new] = [a, b].map(load);
     let (old, new) = (old?, new?);
     let found = history::compare(&old.record, &new.record);
     if session.json {
@@ -199,22 +211,24 @@ fn told(old: &Entry, new: &Entry, found: &Comparison) -> String {
     }
     out.push('\n');
     for c in &found.changes {
+        let unit = row_of(new, c).map_or("ns", |row| row.unit.as_str());
         if same {
-            out += &line(c);
+            out += &line(c, unit);
         } else {
+            let wins = if unit == "ns" { "is faster" } else { "takes less" };
             let winner = match c.time.verdict {
-                Verdict::Faster => format!("B is faster, {}", times(c.time.factor)),
-                Verdict::Slower => format!("A is faster, {}", times(1.0 / c.time.factor)),
+                Verdict::Faster => format!("B {wins}, {}", times(c.time.factor)),
+                Verdict::Slower => format!("A {wins}, {}", times(1.0 / c.time.factor)),
                 _ => format!("cannot tell ({})", span(&c.time)),
             };
             out += &format!(
                 "{} {}: A {} ({} against {}), B {} ({}): {winner}",
                 c.subject,
                 c.variant,
-                time(c.medians[0]),
+                quantity(unit, c.medians[0]),
                 times(c.ratios[0]),
                 c.baseline,
-                time(c.medians[1]),
+                quantity(unit, c.medians[1]),
                 times(c.ratios[1]),
             );
         }

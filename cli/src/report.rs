@@ -10,7 +10,7 @@ use lanework_study::{Failure, Outcome};
 
 use crate::args::ReportArgs;
 use crate::files::{self, Access, Sink};
-use crate::history::{ended, load_all, skipped_json, skipped_told};
+use crate::history::{ended, load, load_all, skipped_json, skipped_told};
 use crate::ui::{Session, counted};
 
 /// The studies in this build.
@@ -32,8 +32,8 @@ pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failu
         read.extend(skipped.iter().map(|why| why.path().to_owned()));
         (history::newest_of_each(entries), skipped)
     } else {
-        let named = args.records.iter().map(|path| history::load(path));
-        (named.collect::<Result<_, _>>().map_err(Failure::input)?, Vec::new())
+        let named = args.records.iter().map(|path| load(path));
+        (named.collect::<Result<_, _>>()?, Vec::new())
     };
     if entries.is_empty() {
         if let Some(why) = skipped_told(&skipped) {

@@ -364,7 +364,7 @@ fn planted(variant: &str, ns: f64) -> ResultRow {
         "noise": 0.001, "verdict": "faster", "unit": "ns", "median": ns, "mean": ns, "min": ns, "q1": ns, "q3": ns,
         "ticks": null, "baseline_median": 100.0, "baseline_mean": 100.0, "baseline_min": 100.0, "margin": 0.005,
         "detectable": 0.01, "backend": variant, "baseline_backend": "portable", "cores": 1, "iterations": [1, 1],
-        "launch_pairs": [0], "samples": [], "baseline_samples": [],
+        "launch_pairs": [1], "samples": [], "baseline_samples": [],
     });
     serde_json::from_value(row).expect("a row")
 }
@@ -534,7 +534,10 @@ mod tests {
             (|r| r.machine.build.tree = "changed".into(), "of a changed tree"),
             (|r| r.command += " --quick", "of a quick form"),
             (|r| r.command += " --only fast", "no row of the peer fast"),
-            (|r| r.results[0].noise = 0.051, "noise floor of 5.1 % against slow"),
+            (
+                |r| (r.results[0].noise, r.results[0].detectable) = (0.051, 0.051),
+                "noise floor of 5.1 % against slow",
+            ),
             (
                 |r| {
                     let row = &mut r.results[1];

@@ -8,13 +8,14 @@ use lanework_race::clock::Monotonic;
 use lanework_race::history::{self, Change, Entry, History, Step};
 use lanework_race::machine::Machine;
 use lanework_race::record::ResultRow;
-use lanework_race::table::times;
+use lanework_race::table::{times, word};
 use lanework_race::verdict::{Rules, Verdict};
 use lanework_study::{Failure, Message, Outcome};
 use serde_json::json;
 
-use super::{ended, line, load_all, print_escaped, skipped_json, skipped_told};
+use super::{ended, line, load_all, print_escaped, row_of, skipped_json, skipped_told};
 use crate::bench::builds::Builds;
+use crate::bench::find;
 use crate::ui::{Session, counted};
 use lanework_study::races::{Effort, Race, race_all};
 
@@ -44,6 +45,8 @@ fn bears_out(suspected: f64, in_pairs: bool, step: &Step) -> bool {
 /// A suspicion and what became of it.
 struct Case {
     change: Change,
+    /// What its medians are counted in.
+    unit: String,
     /// How it was raced again, and what that gave; or why it was not.
     again: Result<(&'static str, Step), Unjudged>,
 }
@@ -52,6 +55,8 @@ struct Case {
 enum Unjudged {
     /// Times alone need the old executable, which was not given.
     NeedsOld,
+    /// It is not a race of this command's own code, as run here: what to do instead.
+    Elsewhere(String),
     /// The race could not be run.
     Failed(String),
 }
@@ -62,7 +67,7 @@ impl Unjudged {
             Unjudged::NeedsOld => {
                 "only its time looks worse, which takes the old executable to check: name it with --old"
             }
-            Unjudged::Failed(why) => why.trim(),
+            Unjudged::Elsewhere(why) | Unjudged::Failed(why) => why.trim(),
         }
     }
 }
@@ -78,10 +83,13 @@ impl Case {
             Ok((how, step)) if self.is_regression() => {
                 format!("REGRESSION: {how}, {} of what it was", times(step.factor))
             }
-            Ok((how, step)) => format!("not borne out: {how}, {} ({})", times(step.factor), step.verdict),
+            Ok((how, step)) => {
+                let verdict = word(&self.unit, step.verdict);
+                format!("not borne out: {how}, {} ({verdict})", times(step.factor))
+            }
             Err(why) => format!("cannot tell: {}", why.told()),
         };
-        format!("{}\n  {ending}", line(&self.change))
+        format!("{}\n  {ending}", line(&self.change, &self.unit))
     }
 }
 
@@ -106,36 +114,34 @@ pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Ou
         .filter(|e| history::differences(&e.record.machine, &here).is_empty())
         .collect();
     let pairs = newest_two(&entries);
-    let mut suspects: Vec<(&ResultRow, &ResultRow, Change)> = Vec::new();
+    let mut suspects: Vec<(&ResultRow, &Entry, Change)> = Vec::new();
     let mut compared = 0;
     for (old, new) in &pairs {
         let found = history::compare(&old.record, &new.record);
         compared += found.changes.len();
         for change in found.changes.into_iter().filter(Change::is_suspect) {
-            let find = |e: &'_ Entry| {
-                e.record.results.iter().position(|r| {
-                    r.subject == change.subject
-                        && r.variant == change.variant
-                        && r.baseline == change.baseline
-                })
-            };
-            if let (Some(a), Some(b)) = (find(old), find(new)) {
-                suspects.push((&old.record.results[a], &new.record.results[b], change));
+            if let Some(row) = row_of(old, &change) {
+                suspects.push((row, new, change));
             }
         }
     }
-    // Without an old lanework to race against, a variant that has not lost to its baseline cannot be judged, and takes no time.
-    let judged = |c: &Change| args.old.is_some() || c.against_baseline.verdict == Verdict::Slower;
-    let raced = suspects.iter().filter(|(_, _, c)| judged(c)).count();
+    // What cannot be raced here takes no time.
+    let suspects: Vec<_> = suspects
+        .into_iter()
+        .map(|(row, new, change)| {
+            let may = may_race(session, args.old.is_some(), new, &change);
+            (row, change, may)
+        })
+        .collect();
+    let raced = suspects.iter().filter(|(.., may)| may.is_ok()).count();
     let effort = Effort { seconds: args.effort.seconds / raced.max(1) as f64, ..args.effort.clone() };
     let mut cases = Vec::new();
-    for (old, _, change) in suspects {
-        let again = again(session, builds.as_mut(), &effort, old, &change);
-        cases.push(Case { change, again });
+    for (old, change, may) in suspects {
+        let again = may.and_then(|()| again(session, builds.as_mut(), &effort, old, &change));
+        cases.push(Case { change, unit: old.unit.clone(), again });
     }
     let regressions = cases.iter().filter(|c| c.is_regression()).count();
     let unjudged = cases.iter().filter(|c| c.again.is_err()).count();
-    let failed = cases.iter().any(|c| matches!(c.again, Err(Unjudged::Failed(_))));
     if session.json {
         let rows: Vec<_> = cases
             .iter()
@@ -171,8 +177,42 @@ pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Ou
         }
         return Ok(Outcome::No);
     }
-    // An unreadable record or a suspect that could not be raced must not pass as success.
-    ended(&skipped).map(|yes| if failed { Outcome::Unavailable } else { yes })
+    // An unreadable record, a suspect that was not judged, or nothing to compare must not pass as success.
+    let yes = ended(&skipped)?;
+    if compared == 0 {
+        let what = "nothing was compared: no study has two records of this machine with a figure in common";
+        return Err(Failure::unavailable(what)
+            .help("run the same `lanework bench ... --save` before and after a change")
+            .beside_data());
+    }
+    Ok(if unjudged > 0 { Outcome::Unavailable } else { yes })
+}
+
+/// Whether a suspect can be raced again by this command, as it was called.
+fn may_race(session: &Session, with_old: bool, new: &Entry, change: &Change) -> Result<(), Unjudged> {
+    let Some(subject) = find(&session.context, &change.subject) else {
+        // Two commands, or what a study builds: only what made the record can repeat it.
+        let again = if new.record.command.is_empty() {
+            "with what made its records".to_owned()
+        } else {
+            format!("with `{}`", new.record.command)
+        };
+        return Err(Unjudged::Elsewhere(format!("this command cannot race it alone: race it again {again}")));
+    };
+    // With both executables, the variant is raced against itself.
+    let baseline = (!with_old).then_some(&change.baseline);
+    if let Some(name) =
+        baseline.into_iter().chain([&change.variant]).find(|name| !subject.names().any(|n| n == *name))
+    {
+        let peers = if session.context.peers.is_none() { "; for a peer, add --peers" } else { "" };
+        return Err(Unjudged::Elsewhere(format!("no variant '{name}' here{peers}")));
+    }
+    // Without an old lanework to race against, a variant that has not lost to its baseline cannot be judged.
+    if with_old || change.against_baseline.verdict == Verdict::Slower {
+        Ok(())
+    } else {
+        Err(Unjudged::NeedsOld)
+    }
 }
 
 /// The newest two records of each study that has two, older first. Entries are sorted from the oldest on.
@@ -201,9 +241,6 @@ fn again(
     if let Some(builds) = builds {
         let step = against_old(builds, effort, change).map_err(Unjudged::Failed)?;
         return Ok((IN_PAIRS, step));
-    }
-    if change.against_baseline.verdict != Verdict::Slower {
-        return Err(Unjudged::NeedsOld);
     }
     let race = Race {
         subject: change.subject.clone(),

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use lanework_race::record::ResultRow;
-use lanework_race::report::chart::{self, Ratio};
-use lanework_race::table::{time, times};
+use lanework_race::report::chart;
+use lanework_race::table::{amount, times};
 use lanework_study::{Failure, Outcome};
 use serde_json::json;
 
@@ -59,19 +59,9 @@ pub(super) fn run(
         return Err(Failure::input(what + &also).help(format!("choose among {known}")));
     }
     if let Some(sink) = sink {
-        let rows: Vec<Ratio> = points
-            .iter()
-            .map(|(e, r)| Ratio {
-                name: format!("{} {} {}", date(e), commit(e), r.variant),
-                ratio: r.ratio,
-                low: r.low,
-                high: r.high,
-                noise: r.noise,
-                verdict: r.verdict,
-            })
-            .collect();
-        let svg = chart::ratios(&rows, "times as fast as the first", &format!("{subject} over time"))
-            .map_err(Failure::input)?;
+        let name = |e: &Entry, r: &ResultRow| format!("{} {} {}", date(e), commit(e), r.variant);
+        let rows: Vec<(String, &ResultRow)> = points.iter().map(|(e, r)| (name(e, r), *r)).collect();
+        let svg = chart::results(&rows, &format!("{subject} over time")).map_err(Failure::input)?;
         sink.put(svg.as_bytes())?;
         if output.is_some_and(|path| path.as_os_str() == "-") {
             return ended(&skipped);
@@ -115,7 +105,13 @@ fn drawn(subject: &str, points: &[(&Entry, &ResultRow)]) -> String {
         let near = |r: &ResultRow| (r.low.max(r.ratio / 2.0), r.high.min(r.ratio * 2.0));
         let low = of.iter().map(|(_, r)| near(r).0).fold(f64::INFINITY, f64::min);
         let high = of.iter().map(|(_, r)| near(r).1).fold(0.0, f64::max).max(low * 1.000_001);
-        out += &format!("\n{variant} against {baseline}, from {} to {}:\n", times(low), times(high));
+        let axis =
+            if of.iter().all(|(_, r)| r.unit == "ns") { "times as fast" } else { "baseline / variant" };
+        out += &format!(
+            "\n{variant} against {baseline}, {axis}, from {} to {} (logarithmic):\n",
+            times(low),
+            times(high)
+        );
         for (e, r) in of {
             let place = |x: f64| {
                 let share = (x / low).ln() / (high / low).ln();
@@ -132,7 +128,7 @@ fn drawn(subject: &str, points: &[(&Entry, &ResultRow)]) -> String {
                 e.record.machine.slug(),
                 bar.into_iter().collect::<String>(),
                 times(r.ratio),
-                time(r.median)
+                amount(r, r.median)
             );
         }
     }

@@ -62,7 +62,7 @@ fn once_better(value: &mut serde_json::Value, times: f64) {
             row[field] = (row[field].as_f64().expect("a number") * times).into();
         }
         row["verdict"] = "faster".into();
-        row["noise"] = 0.01.into();
+        (row["noise"], row["detectable"]) = (0.01.into(), 0.02.into());
     }
 }
 
@@ -219,7 +219,13 @@ fn history_lists_compares_and_plots() {
     let plot = lanework(folder.path(), &["history", "plot", "magma/ctr/1024", "-o", "plot.svg"]);
     assert_eq!(plot.status.code(), Some(0), "{}", text(&plot.stderr));
     assert_eq!(text(&plot.stdout).lines().filter(|l| l.contains('*')).count(), 3);
-    assert!(std::fs::read_to_string(folder.path().join("plot.svg")).expect("a plot").starts_with("<svg "));
+    assert!(
+        text(&plot.stdout).contains("avx2 against portable, times as fast, from ×"),
+        "{}",
+        text(&plot.stdout)
+    );
+    let svg = std::fs::read_to_string(folder.path().join("plot.svg")).expect("a plot");
+    assert!(svg.starts_with("<svg ") && svg.contains("times as fast as the baseline"), "{svg}");
     let none = lanework(folder.path(), &["history", "plot", "magma/ctr/9"]);
     assert_eq!(none.status.code(), Some(2));
     assert!(text(&none.stderr).contains("magma/ctr/1024"));
@@ -235,8 +241,9 @@ fn a_planted_regression_is_raced_again_and_exits_1() {
     let check = ["--json", "history", "check", "--seconds", "0.5", "--launches", "1"];
     // One record is not a history.
     let alone = lanework(folder.path(), &check);
-    assert_eq!(alone.status.code(), Some(0), "{}", text(&alone.stdout));
+    assert_eq!(alone.status.code(), Some(3), "{}", text(&alone.stdout));
     assert_eq!(json(&alone)["studies"], 0);
+    assert!(text(&alone.stderr).contains("nothing was compared"), "{}", text(&alone.stderr));
     // Once a thousand times as fast: the race, run again, cannot reach that either.
     let old = changed(&record, "old.json", |v| once_better(v, 1000.0));
     let found = lanework(folder.path(), &check);
@@ -250,7 +257,7 @@ fn a_planted_regression_is_raced_again_and_exits_1() {
         once_better(v, 1000.0);
         v["machine"]["cpu"] = "Another CPU".into();
     });
-    assert_eq!(lanework(folder.path(), &check).status.code(), Some(0));
+    assert_eq!(lanework(folder.path(), &check).status.code(), Some(3), "nothing of this machine is compared");
     // A newest record that is wrong, a thousandfold too slow: raced again it is not borne out.
     std::fs::remove_file(&old).expect("removed");
     changed(&record, "new.json", |v| {
@@ -308,9 +315,11 @@ fn whole_processes_are_raced_behind_a_check() {
     let folder = tempfile::tempdir().expect("a folder");
     let args = ["--json", "bench", "--seconds", "0.5", "--process", "sh -c 'exit 0'"];
     let race = |more: &[&str]| lanework(folder.path(), &[&args[..], more].concat());
-    let large = "sh -c 'head -c 80000000 /dev/zero | tail -c 80000000 > /dev/null'";
+    let medium = "sh -c 'head -c 80000000 /dev/zero | tail -c 80000000 > /dev/null'";
+    let large = "sh -c 'head -c 320000000 /dev/zero | tail -c 320000000 > /dev/null'";
     let memory = || {
-        let found = race(&[large]);
+        let args = ["--json", "bench", "--seconds", "0.5", "--process", medium, large];
+        let found = lanework(folder.path(), &args);
         assert_eq!(found.status.code(), Some(0), "{}", text(&found.stderr));
         let answer = json(&found);
         let rows = answer["results"].as_array().expect("rows");
@@ -323,6 +332,12 @@ fn whole_processes_are_raced_behind_a_check() {
         (0..5).map(|_| memory()).find(|(_, peak)| peak["verdict"] != "void").expect("a race");
     assert_eq!((peak["unit"].as_str(), peak["verdict"].as_str()), (Some("KiB"), Some("slower")));
     assert_eq!(answer["processes"].as_array().map(Vec::len), Some(2));
+    // What needs less than this command cannot be seen below it: no ratio to our own peak.
+    let hidden = json(&race(&[large]));
+    let rows = hidden["results"].as_array().expect("rows");
+    assert!(!rows.iter().any(|r| r["subject"] == "process/peak"), "{hidden}");
+    let remarks = hidden["remarks"].to_string();
+    assert!(remarks.contains("no more than this command's own"), "{remarks}");
     // A command that fails, is missing, or prints something else is not timed.
     assert_eq!(race(&["sh -c 'exit 3'"]).status.code(), Some(1));
     assert_eq!(race(&["/no/such/program"]).status.code(), Some(2));
@@ -342,4 +357,50 @@ fn whole_processes_are_raced_behind_a_check() {
     assert!(same["processes"].as_array().expect("both").iter().all(small), "{same}");
     // Other commands have a history of their own.
     assert_ne!(json(&race(&["true"]))["study"], json(&race(&["sh -c 'exit 0'"]))["study"]);
+}
+
+/// Suspects that this command cannot race again, or not as it was called: no advice that would not help, and no success.
+#[test]
+fn a_suspect_that_is_not_ours_to_race_is_not_judged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let record = saved(folder.path());
+    let check = ["--json", "history", "check", "--seconds", "0.5", "--launches", "1"];
+    let judged = |subject: &str, variant: &str, unit: &str, more: &[&str]| {
+        for (name, date, median) in [("old.json", "2001", 1000.0), ("new.json", "2999", 9000.0)] {
+            changed(&record, name, |v| {
+                v["date"] = format!("{date}-01-01T00:00:00Z").into();
+                v["study"] = "planted".into();
+                let row = &mut v["results"][0];
+                (row["subject"], row["variant"], row["unit"]) = (subject.into(), variant.into(), unit.into());
+                for field in ["median", "mean", "min", "q1", "q3"] {
+                    row[field] = median.into();
+                }
+                for field in ["samples", "baseline_samples"] {
+                    row[field] = serde_json::json!([]);
+                }
+            });
+        }
+        let found = lanework(folder.path(), &[&check[..], more].concat());
+        assert_eq!(found.status.code(), Some(3), "{}", text(&found.stdout));
+        let answer = json(&found);
+        assert_eq!(
+            (answer["unjudged"].as_u64(), answer["regressions"].as_u64()),
+            (Some(1), Some(0)),
+            "{answer}"
+        );
+        let plain = lanework(folder.path(), &[&check[1..], more].concat());
+        (answer["suspects"][0]["why"].as_str().unwrap_or_default().to_owned(), text(&plain.stdout))
+    };
+    let old = ["--old", env!("CARGO_BIN_EXE_lanework")];
+    for more in [&[][..], &old] {
+        let (why, said) = judged("process/peak", "a-command", "KiB", more);
+        assert!(why.contains("`lanework bench magma/ctr/1024") && !why.contains("--old"), "{why}");
+        // Memory is not a time.
+        assert!(said.contains("1000 KiB -> 9000 KiB") && said.contains("(more)"), "{said}");
+        let (why, said) = judged("magma/ctr/1024", "libpeer", "ns", more);
+        assert!(why.contains("'libpeer'") && why.contains("--peers") && !why.contains("--old"), "{why}");
+        assert!(said.contains("1.00 µs -> 9.00 µs"), "{said}");
+    }
+    let (why, _) = judged("magma/ctr/1024", "avx2", "ns", &[]);
+    assert!(why.contains("--old"), "{why}");
 }

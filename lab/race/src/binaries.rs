@@ -106,17 +106,32 @@ fn named(name: &str, error: LaunchError) -> LaunchError {
     }
 }
 
+/// The most that one process gets of a plan, in nanoseconds.
+const LONGEST: u64 = 2_000_000_000;
+
+/// Processes of a round in which `new` builds are raced.
+fn processes(new: usize) -> u64 {
+    4 * (new as u64 + 1)
+}
+
+/// At least `rounds`, as many as an interval needs, and as many as fill the budget; both orders of a turn occur equally often.
+fn enough(rounds: usize, new: usize, plan: &Plan) -> usize {
+    let fill = plan.budget_ns / (2 * processes(new) * LONGEST);
+    rounds.max(least_pairs(plan.rules.alpha)).max(fill as usize).next_multiple_of(2)
+}
+
 /// What one process of `processes` gets of a plan; half of their time goes into starting and warming up.
 fn moment(plan: &Plan, processes: u64) -> Plan {
     Plan {
-        budget_ns: (plan.budget_ns / (2 * processes)).clamp(8_000_000, 2_000_000_000),
+        budget_ns: (plan.budget_ns / (2 * processes)).clamp(8_000_000, LONGEST),
         warm_up_ns: 3_000_000,
         launches: 1,
         ..plan.clone()
     }
 }
 
-/// Races several builds against one for about `plan.budget_ns`, in `rounds` rounds, but at least as many as an interval needs. A
+/// Races several builds against one for about `plan.budget_ns`, in at least `rounds` rounds: more where an interval needs them, or
+/// where the budget allows. A process takes some tens of milliseconds, so a small budget is exceeded. A
 /// round has a pair for each of `new` and one of `old` against itself, in an order shuffled anew; both orders of a turn occur
 /// equally often. The first process of each does not count. Above 1, the new build is faster.
 ///
@@ -129,8 +144,8 @@ pub fn race_all(
     rounds: usize,
     plan: &Plan,
 ) -> Result<Outcome, LaunchError> {
-    let rounds = rounds.max(least_pairs(plan.rules.alpha)).next_multiple_of(2);
-    let moment = moment(plan, 4 * (new.len() as u64 + 1) * rounds as u64);
+    let rounds = enough(rounds, new.len(), plan);
+    let moment = moment(plan, processes(new.len()) * rounds as u64);
     let mut schedule = Schedule::new(plan.seed, new.len() + 1, 0);
     let mut launch = 0;
     for who in new.iter().chain([old]) {
@@ -198,4 +213,22 @@ fn time(samples: &LaunchSamples) -> Option<f64> {
     let mut all: Vec<f64> = samples.series.iter().chain([&samples.control]).flat_map(own).collect();
     all.extend(samples.control.pairs.iter().flat_map(|p| p.variant));
     median(&all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_budget_is_used() {
+        let seconds = |s: u64| Plan { budget_ns: s * 1_000_000_000, ..Plan::default() };
+        let used = |s: u64| {
+            let rounds = enough(16, 1, &seconds(s));
+            let all = processes(1) * rounds as u64;
+            (rounds, 2 * all * moment(&seconds(s), all).budget_ns / 1_000_000_000)
+        };
+        // Half of the budget goes into starting.
+        assert_eq!([45, 512, 3600].map(used), [(16, 45), (16, 512), (112, 3584)]);
+        assert_eq!(enough(7, 2, &seconds(1)), 8);
+    }
 }

@@ -212,12 +212,12 @@ impl Change {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::clock::Monotonic;
     use crate::stats::Rng;
 
-    pub(super) fn row(variant: &str, ns: f64, ratio: f64, seed: u64) -> ResultRow {
+    pub(crate) fn row(variant: &str, ns: f64, ratio: f64, seed: u64) -> ResultRow {
         let mut rng = Rng::new(seed);
         let mut samples = || -> Vec<f64> { (0..80).map(|_| ns * (1.0 + 0.004 * rng.unit())).collect() };
         serde_json::from_value(serde_json::json!({
@@ -231,7 +231,7 @@ mod tests {
         .expect("a row")
     }
 
-    pub(super) fn record(rows: Vec<ResultRow>) -> Record {
+    pub(crate) fn record(rows: Vec<ResultRow>) -> Record {
         let mut record =
             Record::new("s", "lanework bench s", Machine::inspect(&Monotonic::new(), Vec::new()));
         record.results = rows;

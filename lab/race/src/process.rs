@@ -228,7 +228,8 @@ pub struct ProcessOutcome {
     /// All runs of each variant, in the order given.
     pub variants: Vec<Usage>,
     /// The same pairs by processor time (user and system together), user time, system time and peak memory, with a
-    /// control each. A figure that is 0 in some run (the kernel counts coarsely) is left out, and a remark says so.
+    /// control each. A figure is left out if it is 0 in some run, since the kernel counts coarsely. So is memory that is no more than
+    /// [`Usage::own_peak_kib`] in some run. A remark says so.
     pub others: Vec<Outcome>,
 }
 
@@ -272,39 +273,37 @@ fn by_figure(
     let mut samples = like.clone();
     samples.subject = format!("{}/{}", like.subject, figure.name);
     samples.gate.clear();
-    let mut remarks = Vec::new();
     let series = |i: usize| {
         let (pairs, resolution) = pairs_of(&fours[i], figure.step, figure.of);
         let like = if i == 0 { &like.control } else { &like.series[i - 1] };
         Series { pairs, resolution, ..like.clone() }
     };
-    // Linux starts a child's peak at its parent's: where neither of two needed more than we do, the figure is ours.
+    // Linux starts a child's peak at its parent's: where a run needed no more than we do, the figure is ours, not its own.
     let ours = own_peak_kib().filter(|_| figure.name == "peak");
-    let theirs =
-        |i: usize| fours[i].iter().flat_map(all).any(|run| ours.is_none_or(|own| run.peak_kib > own));
-    let countable = |i: usize| fours[i].iter().flat_map(all).all(|run| (figure.of)(run) > 0);
-    if !countable(0) {
-        remarks.push(format!(
-            "{}: the {} figure is 0 in some runs and is not compared",
-            programs[0].name, figure.name
-        ));
-        return Ok(Outcome { remarks, ..Outcome::default() });
+    let lacks = |i: usize, run: &Run| {
+        let name = &programs[i].name;
+        match ours {
+            _ if (figure.of)(run) == 0 => {
+                Some(format!("{name}: the {} figure is 0 in some runs and is not compared", figure.name))
+            }
+            Some(own) if run.peak_kib <= own => Some(format!(
+                "{name}: in some runs its peak memory is no more than this command's own {own} KiB, and is not compared"
+            )),
+            _ => None,
+        }
+    };
+    let of_baseline = fours.iter().flatten().flat_map(|four| &four.baseline);
+    let of = |i: usize| fours[i].iter().flat_map(|four| &four.variant);
+    if let Some(why) = of_baseline.chain(of(0)).find_map(|run| lacks(0, run)) {
+        return Ok(Outcome { remarks: vec![why], ..Outcome::default() });
     }
     samples.control = series(0);
     samples.series.clear();
+    let mut remarks = Vec::new();
     for i in 1..programs.len() {
-        if !theirs(i) {
-            remarks.push(format!(
-                "{}: neither it nor {} needs more memory than this command",
-                programs[i].name, programs[0].name
-            ));
-        } else if countable(i) {
-            samples.series.push(series(i));
-        } else {
-            remarks.push(format!(
-                "{}: the {} figure is 0 in some runs and is not compared",
-                programs[i].name, figure.name
-            ));
+        match of(i).find_map(|run| lacks(i, run)) {
+            Some(why) => remarks.push(why),
+            None => samples.series.push(series(i)),
         }
     }
     let mut outcome = analyse(&[samples], plan)?;

@@ -85,12 +85,17 @@ impl Control {
             Some("a time is not a positive number")
         } else if !is_interval(self.low, self.ratio, self.high) {
             Some("the ratio is outside its interval, or is not a ratio of two times")
-        } else if self.samples.len() != self.baseline_samples.len() {
+        } else if self.samples.len() != self.baseline_samples.len() || !self.samples.len().is_multiple_of(2) {
             Some("samples and pairs do not match")
         } else {
             None
         }
     }
+}
+
+/// Whether figures that were rounded on their own are in this order.
+fn ascend<const N: usize>(figures: [f64; N]) -> bool {
+    figures.windows(2).all(|two| two[0] <= two[1] * (1.0 + 1e-6))
 }
 
 /// What is wrong with a calibration. A clock that stands still shows a million GHz.
@@ -230,12 +235,35 @@ impl ResultRow {
         } else if ![self.noise, self.margin, self.detectable].iter().all(|f| (0.0..f64::INFINITY).contains(f))
         {
             Some("the noise floor, the margin or the detectable effect is not a fraction")
-        } else if self.verdict == Verdict::Faster && self.low <= 1.0
-            || self.verdict == Verdict::Slower && self.high >= 1.0
+        } else if !ascend([self.noise, self.detectable]) {
+            Some("an effect below the noise floor is called detectable")
+        } else if !self.verdict_fits() {
+            Some("the verdict contradicts the interval, the noise floor or the margin")
+        } else if !ascend([self.min, self.q1, self.median, self.q3])
+            || !ascend([self.min, self.mean])
+            || !ascend([self.baseline_min, self.baseline_median])
+            || !ascend([self.baseline_min, self.baseline_mean])
         {
-            Some("the verdict contradicts the interval")
+            Some("its times are out of order: a median, a quartile or a mean is below the shortest, say")
+        } else if self.median_interval.is_some_and(|[low, high]| !ascend([low, self.median, high])) {
+            Some("the median is outside its interval")
+        } else if pairs == Some(0) || self.iterations.contains(&0) || self.cores == 0 {
+            Some("it comes from no pair, no iteration or no core")
         } else {
             None
+        }
+    }
+
+    /// Whether the figures allow the verdict, by the rules of [`crate::verdict::judge`]. The unsettled ones may have reasons of their own.
+    fn verdict_fits(&self) -> bool {
+        let beyond_noise = ascend([self.noise.ln_1p(), self.ratio.ln().abs()]);
+        match self.verdict {
+            Verdict::Faster => self.low > 1.0 && beyond_noise,
+            Verdict::Slower => self.high < 1.0 && beyond_noise,
+            Verdict::Same => {
+                ascend([1.0 / (1.0 + self.margin), self.low]) && ascend([self.high, 1.0 + self.margin])
+            }
+            Verdict::CannotTell | Verdict::Void => true,
         }
     }
 }
@@ -431,7 +459,11 @@ impl Record {
         let calibrations = [&self.machine.calibration_before, &self.machine.calibration_after];
         let calibrations = calibrations.into_iter().filter_map(Fact::known);
         let machine = calibrations.map(|c| ("the machine's calibration".to_owned(), calibration_fault(c)));
-        match rows.chain(controls).chain(plan).chain(machine).find_map(|(what, fault)| Some((what, fault?))) {
+        let failed = self.gate.iter().find(|row| row.failed > 0 && !self.results.is_empty());
+        let gate = failed
+            .map(|row| (format!("the gate's {}", row.what), Some("a check failed, and races were timed")));
+        let mut all = rows.chain(controls).chain(plan).chain(machine).chain(gate);
+        match all.find_map(|(what, fault)| Some((what, fault?))) {
             Some((result, why)) => Err(RecordError::Inconsistent { result, why }),
             None => Ok(()),
         }
@@ -444,9 +476,11 @@ impl Record {
     pub fn without_samples(mut self) -> Record {
         let rules = self.plan.as_ref().map_or_else(Rules::default, |plan| plan.rules);
         for row in &mut self.results {
-            row.median_interval = row
-                .median_interval
-                .or_else(|| crate::history::median_interval(row, &rules).map(|i| i.map(round)));
+            // The interval is made launch by launch, the median of all samples.
+            row.median_interval = row.median_interval.or_else(|| {
+                let [low, high] = crate::history::median_interval(row, &rules)?.map(round);
+                Some([low.min(row.median), high.max(row.median)])
+            });
             (row.samples, row.baseline_samples) = (Vec::new(), Vec::new());
         }
         for control in &mut self.controls {

@@ -125,7 +125,8 @@ struct Chapter {
     machine: Sheet,
     gates: Sheet,
     gates_line: String,
-    verdicts: Vec<(String, usize)>,
+    /// The class name of each verdict, the verdict in words, and how many rows have it.
+    verdicts: Vec<(&'static str, String, usize)>,
     /// Whether every variant is other people's, so that a verdict is theirs.
     theirs: bool,
     /// A study's answer, whether a report asked first, and the chart that decides.
@@ -338,11 +339,19 @@ fn chapter(index: usize, original: &Record, options: &Options<'_>) -> Result<Cha
             vec![g.what.clone(), g.backend.clone(), p, f, s, g.why.clone()]
         })
         .collect();
-    let mut verdicts: Vec<(String, usize)> = Vec::new();
+    let mut verdicts = Vec::new();
     for verdict in [Verdict::Faster, Verdict::Slower, Verdict::Same, Verdict::CannotTell, Verdict::Void] {
-        let count = record.results.iter().filter(|r| r.verdict == verdict).count();
+        let (times, others): (Vec<&ResultRow>, Vec<_>) =
+            record.results.iter().filter(|r| r.verdict == verdict).partition(|r| r.unit == "ns");
+        let class = figures::class(verdict);
+        // Less memory is not faster.
+        let apart = matches!(verdict, Verdict::Faster | Verdict::Slower);
+        let count = if apart { times.len() } else { times.len() + others.len() };
         if count > 0 || verdict != Verdict::Void {
-            verdicts.push((verdict.word().to_owned(), count));
+            verdicts.push((class, verdict.word().to_owned(), count));
+        }
+        if let Some(row) = others.first().filter(|_| apart) {
+            verdicts.push((class, format!("{} memory", table::verdict(row)), others.len()));
         }
     }
     let theirs = !record.results.is_empty()

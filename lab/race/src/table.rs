@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use comfy_table::presets::{NOTHING, UTF8_HORIZONTAL_ONLY};
-use comfy_table::{Attribute, Cell, CellAlignment, Color, Table};
+use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table};
 
 use crate::record::{Record, ResultRow};
 use crate::verdict::Verdict;
@@ -37,13 +37,25 @@ pub fn time(ns: f64) -> String {
 /// A median or a mean in its result's own unit.
 #[must_use]
 pub fn amount(row: &ResultRow, x: f64) -> String {
-    if row.unit == "ns" { time(x) } else { format!("{x:.0} {}", row.unit) }
+    quantity(&row.unit, x)
 }
 
-/// A verdict in the words of its result's unit: a figure that is not a time is not faster, but less.
+/// A figure in a result's unit: a time, or a number of KiB.
+#[must_use]
+pub fn quantity(unit: &str, x: f64) -> String {
+    if unit == "ns" { time(x) } else { format!("{x:.0} {unit}") }
+}
+
+/// A verdict in the words of its result's unit.
 #[must_use]
 pub fn verdict(row: &ResultRow) -> &'static str {
-    match (row.unit.as_str(), row.verdict) {
+    word(&row.unit, row.verdict)
+}
+
+/// A verdict in the words of a unit: a figure that is not a time is not faster, but less.
+#[must_use]
+pub fn word(unit: &str, verdict: Verdict) -> &'static str {
+    match (unit, verdict) {
         ("ns", verdict) => verdict.word(),
         (_, Verdict::Faster) => "less",
         (_, Verdict::Slower) => "more",
@@ -162,7 +174,7 @@ fn right(text: String) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
-fn word(row: &ResultRow, style: Style) -> Cell {
+fn verdict_cell(row: &ResultRow, style: Style) -> Cell {
     let cell = Cell::new(verdict(row));
     match (style, row.verdict) {
         (Style::Plain, _) => cell,
@@ -173,7 +185,8 @@ fn word(row: &ResultRow, style: Style) -> Cell {
     }
 }
 
-fn new_table(style: Style) -> Table {
+/// A table that is no wider than `width`, if that is known: cells are broken instead of lines.
+fn new_table(style: Style, width: Option<u16>) -> Table {
     let mut table = Table::new();
     match style {
         Style::Plain => {
@@ -185,16 +198,31 @@ fn new_table(style: Style) -> Table {
             table.enforce_styling();
         }
     }
+    if let Some(width) = width {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    }
     table
 }
 
+/// The columns of the terminal that standard output is.
+fn terminal_width() -> Option<u16> {
+    #[cfg(unix)]
+    return rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| size.ws_col).filter(|&w| w > 0);
+    #[cfg(not(unix))]
+    None
+}
+
 /// The results as a table, each subject's baseline above its challengers. Below it are the variants that could not
-/// run, the notes, the remarks and the command.
+/// run, the notes, the remarks and the command. For a terminal, the table is no wider than it.
 #[must_use]
 pub fn render(record: &Record, style: Style) -> String {
+    within(record, style, if style == Style::Terminal { terminal_width() } else { None })
+}
+
+fn within(record: &Record, style: Style, width: Option<u16>) -> String {
     let mut out = String::new();
     if !record.results.is_empty() {
-        let mut table = new_table(style);
+        let mut table = new_table(style, width);
         // Empty columns are left out.
         let rates = record.results.iter().any(|r| r.bytes.is_some() || r.counted.is_some());
         let bytes = record.results.iter().any(|r| r.bytes.is_some());
@@ -238,7 +266,7 @@ pub fn render(record: &Record, style: Style) -> String {
             cells.extend([
                 right(times(r.ratio)),
                 Cell::new(interval(r)),
-                word(r, style),
+                verdict_cell(r, style),
                 right(floor(r.noise)),
                 right(floor(r.detectable)),
             ]);
@@ -367,6 +395,20 @@ mod tests {
         assert_eq!(times(1.0049), "×1.005");
         assert_eq!(times(3.912), "×3.91");
         assert_eq!(times(0.25), "×0.250");
+    }
+
+    #[test]
+    fn a_table_fits_the_terminal() {
+        use crate::history::tests::{record, row};
+        let record = record(vec![row("avx512-bitslice+threads=16", 100.0, 4.0, 1)]);
+        // The row lines, without what stands below the table and without colours.
+        let widest = |width| {
+            let text = within(&record, Style::Plain, width);
+            text.lines().filter(|l| !l.starts_with("made by")).map(|l| l.chars().count()).max().unwrap_or(0)
+        };
+        assert!(widest(None) > 80, "{}", widest(None));
+        assert!(widest(Some(80)) <= 80, "{}", widest(Some(80)));
+        assert_eq!(widest(Some(400)), widest(None));
     }
 
     #[test]

@@ -182,23 +182,32 @@ fn passed() -> lanework_race::gate::Passed {
 #[test]
 fn a_command_that_needs_more_memory_is_told_by_it() {
     let clock = Script::new(&[1_000_000]);
-    let small = sh("small", "exit 0");
-    let large = sh("large", "head -c 80000000 /dev/zero | tail -c 80000000 > /dev/null");
+    let needs = |name: &str, bytes: u64| {
+        sh(name, &format!("head -c {bytes} /dev/zero | tail -c {bytes} > /dev/null"))
+    };
+    let (medium, large, small) =
+        (needs("medium", 80_000_000), needs("large", 320_000_000), sh("small", "exit 0"));
     let plan = plan();
-    let found = race("two", &passed(), &small, &[large, small.clone()], 8, &plan, &clock).expect("races");
-    assert_eq!(found.outcome.results[0].verdict, Verdict::Same);
-    let peak = found
-        .others
-        .iter()
-        .flat_map(|o| &o.results)
-        .find(|r| r.subject == "two/peak" && r.variant == "large");
-    let peak = peak.expect("memory is compared");
+    let others = |baseline: &Program, variants: &[Program]| {
+        let found = race("two", &passed(), baseline, variants, 8, &plan, &clock).expect("races");
+        assert_eq!(found.outcome.results[0].verdict, Verdict::Same);
+        for outcome in &found.others {
+            // A remark names what is not compared.
+            let told = outcome.results.len() + outcome.remarks.len();
+            assert!(told >= 1, "{outcome:?}");
+            assert!(outcome.results.iter().all(|r| r.samples.len() == 16));
+        }
+        let [_, _, _, memory] = &found.others[..] else { panic!("four figures: {:?}", found.others) };
+        memory.clone()
+    };
+    // What needs no more than this process has this process's peak, and nothing is compared with that.
+    let memory = others(&medium, &[large.clone(), small.clone()]);
+    let [peak] = &memory.results[..] else { panic!("one comparison: {memory:?}") };
+    assert_eq!((peak.subject.as_str(), peak.variant.as_str()), ("two/peak", "large"));
     assert_eq!((peak.verdict, peak.unit.as_str()), (Verdict::Slower, "KiB"));
-    assert!(peak.ratio < 0.5 && peak.median > 80_000_000.0 / 1024.0, "{} {}", peak.ratio, peak.median);
-    for outcome in &found.others {
-        // A remark names what is not compared.
-        let told = outcome.results.len() + outcome.remarks.len();
-        assert!(told >= 1, "{outcome:?}");
-        assert!(outcome.results.iter().all(|r| r.samples.len() == 16));
-    }
+    assert!(peak.ratio < 0.5 && peak.median > 320_000_000.0 / 1024.0, "{} {}", peak.ratio, peak.median);
+    let told = |remarks: &[String]| matches!(remarks, [one] if one.starts_with("small: ") && one.contains("no more than this command's own"));
+    assert!(told(&memory.remarks), "{:?}", memory.remarks);
+    let memory = others(&small, &[large]);
+    assert!(memory.results.is_empty() && told(&memory.remarks), "{memory:?}");
 }

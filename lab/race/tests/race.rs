@@ -513,6 +513,35 @@ fn records_follow_the_schema_and_refuse_what_does_not() {
         &|v| v["results"][0]["baseline_mean"] = 0.into(),
         &|v| v["results"][0]["ticks"] = (-5.0).into(),
         &|v| v["results"][0]["margin"] = (-5.0).into(),
+        // Each figure is one, and together they cannot be.
+        &|v| v["results"][0]["verdict"] = "same".into(),
+        &|v| v["results"][0]["noise"] = 9.0.into(),
+        &|v| v["results"][0]["detectable"] = 0.0.into(),
+        &|v| {
+            // Faster by less than the noise.
+            let row = &mut v["results"][0];
+            (row["noise"], row["detectable"]) = (9.0.into(), 9.0.into());
+        },
+        &|v| v["results"][0]["median"] = 1e-9.into(),
+        &|v| v["results"][0]["q1"] = 1e20.into(),
+        &|v| v["results"][0]["q3"] = 1e-9.into(),
+        &|v| v["results"][0]["mean"] = 1e-9.into(),
+        &|v| v["results"][0]["baseline_median"] = 1e-9.into(),
+        &|v| v["results"][0]["baseline_mean"] = 1e-9.into(),
+        &|v| v["results"][0]["median_interval"] = vec![1e20, 1e21].into(),
+        &|v| v["results"][0]["iterations"] = vec![0, 1].into(),
+        &|v| v["results"][0]["cores"] = 0.into(),
+        &|v| {
+            let row = &mut v["results"][0];
+            row["launch_pairs"] = vec![0].into();
+            (row["samples"], row["baseline_samples"]) = (serde_json::json!([]), serde_json::json!([]));
+        },
+        &|v| v["gate"][0]["failed"] = 1.into(),
+        &|v| {
+            for field in ["samples", "baseline_samples"] {
+                v["controls"][0][field].as_array_mut().expect("samples").pop();
+            }
+        },
         &|v| {
             for field in ["ratio", "low", "high"] {
                 v["results"][0][field] = 1e308.into();

@@ -88,6 +88,41 @@ fn everything_of_a_record_is_on_the_page() {
     assert!(matches!(html(&[], &Options::default()), Err(ReportError::Nothing)));
 }
 
+/// Memory is counted in KiB and is less or more, never a time and faster or slower.
+#[test]
+fn memory_is_not_called_fast() {
+    let mut record = record();
+    let mut peak = record.results[0].clone();
+    (peak.subject, peak.unit, peak.bytes) = ("process/peak".into(), "KiB".into(), None);
+    (peak.median, peak.ratio, peak.low, peak.high) = (2000.0, 3.0, 2.9, 3.1);
+    peak.verdict = Verdict::Faster;
+    peak.samples.clear();
+    peak.baseline_samples.clear();
+    let more = ResultRow {
+        variant: "fat".into(),
+        verdict: Verdict::Slower,
+        ratio: 0.5,
+        low: 0.4,
+        high: 0.6,
+        ..peak.clone()
+    };
+    record.results = vec![peak, more];
+    record.controls.clear();
+    let page = html(&[record], &Options::default()).expect("a page");
+    for what in [
+        "<b>0</b> faster",
+        "<b>1</b> less memory",
+        "<b>1</b> more memory",
+        "▲ less",
+        "▼ more",
+        "baseline / variant",
+        "2000 KiB",
+    ] {
+        has(&page, what);
+    }
+    assert!(!page.contains("▲ faster") && !page.contains("times as fast"), "memory is called fast");
+}
+
 /// Other people's code first, then the answers, each with a link to its record; there the sentences come before the study's page.
 #[test]
 fn the_first_screen_has_the_peers_and_the_answers() {

@@ -29,6 +29,10 @@ pub struct Finding {
     pub lane: Lane,
     /// How many races gave that word.
     pub agree: usize,
+    /// How many races gave a settled verdict.
+    pub told: usize,
+    /// How many of these found the lane faster.
+    pub faster: usize,
     /// How many races asked.
     pub races: usize,
 }
@@ -51,13 +55,13 @@ pub fn summarise<'a>(rows: impl Iterator<Item = &'a ResultRow>) -> Option<Findin
         let mut detectable: Vec<f64> = rows.iter().map(|r| r.detectable).collect();
         detectable.sort_by(f64::total_cmp);
         let lane = Lane::CannotTell { detectable: detectable[races / 2] };
-        return Some(Finding { lane, agree: races - told.len(), races });
+        return Some(Finding { lane, agree: races - told.len(), told: told.len(), faster, races });
     } else if faster > 0 {
         Lane::Pays { ratio }
     } else {
         Lane::DoesNotPay { ratio }
     };
-    Some(Finding { lane, agree: told.len(), races })
+    Some(Finding { lane, agree: told.len(), told: told.len(), faster, races })
 }
 
 #[cfg(test)]
@@ -71,7 +75,7 @@ mod tests {
             "noise": 0.001, "verdict": verdict, "unit": "ns", "median": 1.0, "mean": 1.0, "min": 1.0, "q1": 1.0,
             "q3": 1.0, "ticks": null, "baseline_median": 1.0, "baseline_mean": 1.0, "baseline_min": 1.0,
             "margin": 0.005, "detectable": detectable, "backend": "v", "baseline_backend": "b", "cores": 1,
-            "iterations": [1, 1], "launch_pairs": [0], "samples": [], "baseline_samples": [],
+            "iterations": [1, 1], "launch_pairs": [1], "samples": [], "baseline_samples": [],
         }))
         .expect("a row")
     }

@@ -10,9 +10,10 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use super::axis::Axis;
-use super::figures::signed;
+use super::figures::{ratio_of, signed, told};
 use super::plane::paint::{GRID, INK, QUIET, SERIES};
 use super::plane::{FONT, Rows, SMALL, failed, label, short, svg, verdict_colour};
+use crate::record::ResultRow;
 use crate::stats::{Summary, quantile_of_sorted};
 use crate::verdict::Verdict;
 
@@ -59,6 +60,27 @@ pub struct Ratio {
 /// # Errors
 /// [`ChartError`] where there are no rows or the drawing fails.
 pub fn ratios(rows: &[Ratio], under: &str, words: &str) -> Result<String, ChartError> {
+    let told: Vec<String> = rows.iter().map(|r| signed(r.verdict)).collect();
+    told_ratios(rows, &told, under, words)
+}
+
+/// [`ratios`] of results by their names, with the axis and the verdicts in the words of their units.
+///
+/// # Errors
+/// As [`ratios`].
+pub fn results(rows: &[(String, &ResultRow)], words: &str) -> Result<String, ChartError> {
+    let ratios: Vec<Ratio> = rows.iter().map(|(name, row)| ratio_of(row, name.clone())).collect();
+    let words_of: Vec<String> = rows.iter().map(|(_, row)| told(row)).collect();
+    told_ratios(&ratios, &words_of, under(rows.iter().map(|(_, row)| row.unit.as_str())), words)
+}
+
+/// The text under an axis of ratios between figures of these units.
+pub(super) fn under<'a>(mut units: impl Iterator<Item = &'a str>) -> &'static str {
+    if units.all(|unit| unit == "ns") { "times as fast as the baseline" } else { "baseline / variant" }
+}
+
+/// `told` has each row's verdict in words.
+fn told_ratios(rows: &[Ratio], told: &[String], under: &str, words: &str) -> Result<String, ChartError> {
     // Ends that are far off say only that nothing could be measured: they leave the chart at its edge.
     let within = |r: &Ratio, x: f64| x.clamp(r.ratio / 4.0, r.ratio * 4.0);
     let ends = rows.iter().flat_map(|r| [within(r, r.low), within(r, r.high), r.ratio]);
@@ -91,21 +113,21 @@ pub fn ratios(rows: &[Ratio], under: &str, words: &str) -> Result<String, ChartE
         for verdict in Verdict::ALL {
             let colour = verdict_colour(verdict);
             let of = || {
-                let all = rows.iter().enumerate().filter(move |(_, r)| r.verdict == verdict);
-                all.map(|(i, r)| (r, chart.foot(i) + row))
+                let all = rows.iter().zip(told).enumerate().filter(move |(_, (r, _))| r.verdict == verdict);
+                all.map(|(i, (r, told))| (r, told, chart.foot(i) + row))
             };
-            let bar = |(r, top): (&Ratio, f64)| {
+            let bar = |(r, _, top): (&Ratio, &String, f64)| {
                 let (low, high) = axis.clamped(r.low, r.high);
                 let mark = top - 0.70 * row;
                 PathElement::new(vec![(low, mark), (high, mark)], colour.stroke_width(5))
             };
             plane.draw_series(of().map(bar)).map_err(failed)?;
-            let dot = |(r, top): (&Ratio, f64)| {
+            let dot = |(r, _, top): (&Ratio, &String, f64)| {
                 Circle::new((axis.clamped(r.ratio, r.ratio).0, top - 0.70 * row), 5, colour.filled())
             };
             plane.draw_series(of().map(dot)).map_err(failed)?;
-            for (r, top) in of() {
-                let told = format!("{} {}", crate::table::times(r.ratio), signed(r.verdict));
+            for (r, told, top) in of() {
+                let told = format!("{} {told}", crate::table::times(r.ratio));
                 let (start, end) = (axis.range().start, axis.range().end);
                 let name = short(&r.name, &told);
                 let name = Text::new(name, (start, top - 4.0), label(FONT, INK, HPos::Left, VPos::Top));

@@ -84,19 +84,22 @@ pub(super) fn spoken(rows: &[Ratio]) -> String {
     rows.iter().map(told).collect::<Vec<_>>().join("; ")
 }
 
-/// The text under an axis of ratios.
-const TIMES: &str = "times as fast as the baseline";
+/// The same of results, in the words of their units.
+fn spoken_rows(rows: &[(String, &ResultRow)]) -> String {
+    let one = |(name, r): &(String, &ResultRow)| format!("{name} {} {}", table::times(r.ratio), told(r));
+    rows.iter().map(one).collect::<Vec<_>>().join("; ")
+}
 
 /// The rows that decide a study's question, by their names in words.
 pub(super) fn deciding(record: &Record, rows: &[(usize, String)]) -> Result<Option<Figure>, ChartError> {
     if rows.is_empty() {
         return Ok(None);
     }
-    let ratios: Vec<Ratio> =
-        rows.iter().map(|(row, words)| ratio_of(&record.results[*row], words.clone())).collect();
+    let rows: Vec<(String, &ResultRow)> =
+        rows.iter().map(|(row, words)| (words.clone(), &record.results[*row])).collect();
     Figure::of(
         "What decides".to_owned(),
-        &chart::ratios(&ratios, TIMES, &format!("What decides: {}", spoken(&ratios)))?,
+        &chart::results(&rows, &format!("What decides: {}", spoken_rows(&rows)))?,
         "Rows of the tables below.".to_owned(),
     )
     .map(Some)
@@ -127,7 +130,7 @@ pub(super) fn of(record: &Record, rows: &[&ResultRow]) -> Result<Figures, ChartE
         }
         let at = figures.groups.iter().position(|g| g.title == race.title).unwrap_or_else(|| {
             let of = races.iter().filter(|r| r.title == race.title).flat_map(|r| &r.rows);
-            let words = strips::counted(&of.map(|r| ratio_of(r, String::new())).collect::<Vec<_>>());
+            let words = strips::counted(of.map(|r| table::verdict(r)));
             figures.groups.push(Group { title: race.title.clone(), words, figures: Vec::new() });
             figures.groups.len() - 1
         });
@@ -137,14 +140,15 @@ pub(super) fn of(record: &Record, rows: &[&ResultRow]) -> Result<Figures, ChartE
     Ok(figures)
 }
 
-fn ratio_of(row: &ResultRow, name: String) -> Ratio {
+/// A row of a chart of ratios.
+pub(super) fn ratio_of(row: &ResultRow, name: String) -> Ratio {
     Ratio { name, ratio: row.ratio, low: row.low, high: row.high, noise: row.noise, verdict: row.verdict }
 }
 
 /// More races than this of one variant against one baseline are shown together.
 const REPEATED: usize = 4;
 
-/// Rows grouped by `name`, in order of first appearance.
+/// Rows grouped by `name` and unit, in order of first appearance.
 fn strips_of<'a>(
     rows: impl Iterator<Item = &'a ResultRow>,
     name: impl Fn(&ResultRow) -> String,
@@ -152,9 +156,9 @@ fn strips_of<'a>(
     let mut strips: Vec<Strip> = Vec::new();
     for row in rows {
         let (name, race) = (name(row), ratio_of(row, String::new()));
-        match strips.iter_mut().find(|s| s.name == name) {
+        match strips.iter_mut().find(|s| s.name == name && s.unit == row.unit) {
             Some(strip) => strip.races.push(race),
-            None => strips.push(Strip { name, races: vec![race] }),
+            None => strips.push(Strip { name, unit: row.unit.clone(), races: vec![race] }),
         }
     }
     strips
@@ -167,10 +171,8 @@ fn repeated(race: &Race<'_>) -> Option<Vec<Strip>> {
 }
 
 fn in_words(families: &[Strip], each: &str) -> String {
-    let words: Vec<String> = families
-        .iter()
-        .map(|s| format!("{}: {} {each}s, {}", s.name, s.races.len(), strips::counted(&s.races)))
-        .collect();
+    let words: Vec<String> =
+        families.iter().map(|s| format!("{}: {} {each}s, {}", s.name, s.races.len(), s.counted())).collect();
     words.join("; ")
 }
 
@@ -219,7 +221,7 @@ fn overviews(rows: &[&ResultRow]) -> Result<Vec<Figure>, ChartError> {
 }
 
 fn against(race: &Race<'_>) -> Result<Figure, ChartError> {
-    let ratios: Vec<Ratio> = race.rows.iter().map(|r| ratio_of(r, race.name(r))).collect();
+    let rows: Vec<(String, &ResultRow)> = race.rows.iter().map(|r| (race.name(r), *r)).collect();
     let takes = match race.rows.as_slice() {
         [first, ..] if !race.merged => {
             format!(", which takes {}", table::amount(first, first.baseline_median))
@@ -227,17 +229,11 @@ fn against(race: &Race<'_>) -> Result<Figure, ChartError> {
         _ => String::new(),
     };
     let noise = race.rows.iter().map(|r| r.noise).fold(0.0, f64::max);
-    let words: Vec<String> = race
-        .rows
-        .iter()
-        .map(|r| format!("{} {} {}", race.name(r), table::times(r.ratio), table::verdict(r)))
-        .collect();
     Figure::of(
         race.over(),
-        &chart::ratios(
-            &ratios,
-            TIMES,
-            &format!("{} against {}: {}", race.over(), race.against(), words.join("; ")),
+        &chart::results(
+            &rows,
+            &format!("{} against {}: {}", race.over(), race.against(), spoken_rows(&rows)),
         )?,
         format!("Against {}{takes}. The noise floors are {} at most.", race.against(), table::floor(noise)),
     )

@@ -5,10 +5,11 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use super::axis::Axis;
-use super::chart::{ChartError, Ratio};
+use super::chart::{ChartError, Ratio, under};
 use super::plane::paint::{INK, QUIET};
 use super::plane::{FONT, Rows, SMALL, failed, label, short, verdict_colour};
 use crate::stats::median;
+use crate::table::word;
 use crate::verdict::Verdict;
 
 /// The races of one variant.
@@ -16,6 +17,8 @@ use crate::verdict::Verdict;
 pub(super) struct Strip {
     /// The variant.
     pub(super) name: String,
+    /// What its figures are counted in.
+    pub(super) unit: String,
     /// What each of its races found.
     pub(super) races: Vec<Ratio>,
 }
@@ -27,16 +30,24 @@ const LINES: u32 = 38;
 const DOT: u32 = 5;
 const STRIP: (u32, u32) = (72, 118);
 
-/// In words: `197 same, 3 faster`.
-pub(super) fn counted(races: &[Ratio]) -> String {
-    let words = [Verdict::Same, Verdict::Faster, Verdict::Slower, Verdict::CannotTell, Verdict::Void];
-    let parts: Vec<String> = words
+/// Verdicts as words in words: `197 same, 3 faster`.
+pub(super) fn counted<'a>(verdicts: impl Iterator<Item = &'a str>) -> String {
+    const WORDS: [&str; 7] = ["same", "faster", "less", "slower", "more", "cannot tell", "void"];
+    let verdicts: Vec<&str> = verdicts.collect();
+    let parts: Vec<String> = WORDS
         .into_iter()
-        .map(|word| (word, races.iter().filter(|r| r.verdict == word).count()))
+        .map(|word| (word, verdicts.iter().filter(|v| **v == word).count()))
         .filter(|(_, count)| *count > 0)
-        .map(|(word, count)| format!("{count} {}", word.word()))
+        .map(|(word, count)| format!("{count} {word}"))
         .collect();
     parts.join(", ")
+}
+
+impl Strip {
+    /// Its races' verdicts in words.
+    pub(super) fn counted(&self) -> String {
+        counted(self.races.iter().map(|race| word(&self.unit, race.verdict)))
+    }
 }
 
 /// The verdicts of a strip's races by column: faster and slower at the bottom, where they are seen.
@@ -81,7 +92,7 @@ pub(super) fn strips(strips: &[Strip], each: &str, words: &str) -> Result<String
         count: strips.len(),
         each: tall,
         text: |x| Axis::text(x, "×"),
-        under: &format!("times as fast as the baseline, a dot for each {each}"),
+        under: &format!("{}, a dot for each {each}", under(strips.iter().map(|s| s.unit.as_str()))),
         bands: &bands,
     };
     chart.drawn(words, |plane| {
@@ -110,7 +121,7 @@ pub(super) fn strips(strips: &[Strip], each: &str, words: &str) -> Result<String
                 plane.draw_series([PathElement::new(line, INK.stroke_width(1))]).map_err(failed)?;
                 told = format!("median {}", crate::table::times(middle));
             }
-            let count = format!("{} {each}s: {}", strip.races.len(), counted(&strip.races));
+            let count = format!("{} {each}s: {}", strip.races.len(), strip.counted());
             let first = top - 6.0;
             let name = short(&strip.name, &told);
             let name = Text::new(name, (left, first), label(FONT, INK, HPos::Left, VPos::Top));
@@ -138,7 +149,7 @@ mod tests {
                 race(1.0 + f64::from(i % 11) * 1e-4, verdict)
             })
             .collect();
-        let strip = |races: &[Ratio]| Strip { name: "twin".into(), races: races.to_vec() };
+        let strip = |races: &[Ratio]| Strip { name: "twin".into(), unit: "ns".into(), races: races.to_vec() };
         let svg = strips(&[strip(&many)], "race", "words").expect("draws");
         assert_eq!(svg.matches("<circle").count(), 200);
         assert_eq!(svg.matches("<circle").count() - svg.matches("fill=\"#1A7F4B\"").count(), 195);
@@ -149,6 +160,9 @@ mod tests {
         let few = strips(&[strip(&many[..2])], "race", "words").expect("draws");
         assert!(tall(&svg) <= tall(&few) + STRIP.1 - STRIP.0, "{} {}", tall(&svg), tall(&few));
         assert!(svg.contains("200 races: 195 same, 5 faster"), "{}", &svg[svg.len() - 900..]);
+        let memory = Strip { unit: "KiB".into(), ..strip(&many) };
+        let svg = strips(&[memory], "race", "words").expect("draws");
+        assert!(svg.contains("195 same, 5 less") && !svg.contains("fast"), "{}", &svg[svg.len() - 900..]);
         assert!(strips(&[], "race", "").is_err());
     }
 }
