@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use clap::builder::RangedU64ValueParser;
+use clap::builder::{NonEmptyStringValueParser, RangedU64ValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lanework_cpu::Threads;
 use lanework_study::races::{Effort, seconds};
@@ -135,8 +135,8 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     /// Subjects: mayo, mayo/round3, mayo/round2/mayo5, magma, integer, vdf. Default: everything.
-    #[arg(default_value = "")]
-    pub(crate) what: String,
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) what: Option<String>,
     /// Run only the quick checks: record 0 of the known answers, fewer invalid inputs.
     #[arg(long)]
     pub(crate) quick: bool,
@@ -151,7 +151,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_enum, value_name = "NAME,...", value_delimiter = ',', requires = "leaks")]
     pub(crate) means: Vec<MeansName>,
     /// Seconds for each series of timings. Default: 60, or a million samples if the operation is shorter than 50 us.
-    #[arg(long, value_name = "N", value_parser = seconds, requires = "leaks")]
+    #[arg(long, value_name = "N", value_parser = seconds, allow_negative_numbers = true, requires = "leaks")]
     pub(crate) seconds: Option<f64>,
 }
 
@@ -235,8 +235,8 @@ pub(crate) enum StyleName {
 pub(crate) struct BenchArgs {
     /// Subjects: the first components of a path, with `*` for any one component; "all" for everything. A primitive's name
     /// alone selects its headline operations.
-    #[arg(default_value = "")]
-    pub(crate) what: String,
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) what: Option<String>,
     /// Race only these variants against the baseline.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
@@ -273,8 +273,8 @@ pub(crate) struct CompareArgs {
     /// The challenger.
     pub(crate) b: String,
     /// The subjects, as for bench.
-    #[arg(long = "on", value_name = "WHAT", default_value = "")]
-    pub(crate) what: String,
+    #[arg(long = "on", value_name = "WHAT", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) what: Option<String>,
     #[command(flatten)]
     pub(crate) effort: Effort,
     #[command(flatten)]
@@ -306,11 +306,14 @@ pub(crate) struct ReportArgs {
 pub(crate) struct TuneArgs {
     /// Subjects, as for bench: a primitive's name alone selects its headline operations. Default: every operation that a
     /// command performs.
-    #[arg(default_value = "")]
-    pub(crate) what: String,
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) what: Option<String>,
     /// Measure and print the results, but write no profile.
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Replace a profile of another machine, or one that this version cannot read.
+    #[arg(long)]
+    pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) effort: Effort,
 }
@@ -424,7 +427,7 @@ pub(crate) struct StudyArgs {
     /// Run the short version (the default).
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
-    /// Directory of studies. Without it, the built-in copies are used.
+    /// Directory of studies: those in it are used instead of built-in ones of the same name.
     #[arg(long, value_name = "DIR", default_value = "studies")]
     pub(crate) studies: PathBuf,
     #[command(flatten)]

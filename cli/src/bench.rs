@@ -14,9 +14,13 @@ use lanework_race::subject::Subject;
 use lanework_race::table;
 use lanework_study::races::{Race, race_all, race_of};
 use lanework_study::{Failure, Outcome};
+#[cfg(not(feature = "study"))]
+pub(crate) use lanework_suite::find;
 
 use crate::args::{BenchArgs, CompareArgs, Output, RaceArgs, StyleName};
 use crate::signals;
+#[cfg(feature = "study")]
+pub(crate) use crate::study::find;
 use crate::ui::Session;
 
 /// Refuses two forms at once. The parser sees no conflict if `--json` comes before the command.
@@ -40,9 +44,10 @@ pub(crate) fn may_save(output: &Output) -> Result<(), Failure> {
             Failure::file(&there, "not a directory").help("name a directory for records with --save=DIR")
         );
     }
-    tempfile::tempfile_in(&there)
-        .map(|_| ())
-        .map_err(|e| Failure::file(&there, format!("records cannot be stored in it: {e}")))
+    tempfile::tempfile_in(&there).map(|_| ()).map_err(|e| {
+        Failure::file(&there, format!("records cannot be stored in it: {e}"))
+            .help("name another directory with --save=DIR")
+    })
 }
 
 /// The exit code for contestants that are not here: 1 if LANEWORK_REQUIRE names one, 3 if one that was asked for by name, or every
@@ -88,13 +93,13 @@ pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failur
         return programs::run(session, args);
     }
     session.device_there()?;
-    let subjects = chosen(session, &args.what)?;
+    let subjects = chosen(session, args.what.as_deref())?;
     if args.list {
         return list(session, &subjects);
     }
     // A race against other people's code is another question, with a history of its own.
     let peers = if session.context.peers.is_some() { "-peers" } else { "" };
-    let mut name = if args.what.is_empty() { "bench".to_owned() } else { format!("bench-{}", args.what) };
+    let mut name = args.what.as_ref().map_or("bench".to_owned(), |what| format!("bench-{what}"));
     // Races of other contestants are not comparable either. Peers are always named, and the documents' tables use one name.
     if peers.is_empty() {
         if !args.only.is_empty() {
@@ -133,17 +138,18 @@ pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<Outcome, 
             .help("name two: every race already has a variant against itself as a control"));
     }
     let only = [args.b.clone()];
-    let races = narrowed(chosen(session, &args.what)?, Some(&args.a), &only)?;
+    let races = narrowed(chosen(session, args.what.as_deref())?, Some(&args.a), &only)?;
     let mut name = format!("compare-{}-{}", args.a, args.b);
-    if !args.what.is_empty() {
-        name += &format!("-on-{}", args.what);
+    if let Some(what) = &args.what {
+        name += &format!("-on-{what}");
     }
     let mut record = race_all(session, &name, &races, &args.effort)?;
     show_and_store(session, &mut record, &args.output)?;
     all_raced(session, &record, &only, args.output.csv)
 }
 
-fn chosen(session: &Session, what: &str) -> Result<Vec<Subject>, Failure> {
+fn chosen(session: &Session, what: Option<&str>) -> Result<Vec<Subject>, Failure> {
+    let what = what.unwrap_or_default();
     let subjects = lanework_suite::matching(&session.context, what);
     if subjects.is_empty() {
         return Err(Failure::input(format!("no subject matches '{what}'"))
@@ -260,10 +266,6 @@ pub(crate) fn worker(session: &Session, args: &RaceArgs) -> Result<Outcome, Fail
     if !launch::is_worker() {
         return Err(Failure::input("__race: started by hand").help("`lanework bench` starts it"));
     }
-    #[cfg(feature = "study")]
-    use crate::study::find;
-    #[cfg(not(feature = "study"))]
-    use lanework_suite::find;
     let mut subject = find(&session.context, &args.subject).ok_or_else(|| {
         Failure::input(format!("no subject '{}'", args.subject))
             .help("`lanework bench all --list` shows them")

@@ -17,12 +17,13 @@ pub(crate) fn run(session: &Session, args: &CheckArgs) -> Result<Outcome, Failur
         _ => Depth::Full,
     };
     session.device_there()?;
-    let rows = lanework_suite::check(&session.context, &args.what, depth, &mut |row| {
+    let what = args.what.as_deref().unwrap_or_default();
+    let rows = lanework_suite::check(&session.context, what, depth, &mut |row| {
         session.say(line(row));
     });
     if rows.is_empty() {
         let among = if args.known_answers { "no known answers" } else { "nothing to check" };
-        return Err(Failure::input(format!("{among} under '{}'", args.what)).help(format!(
+        return Err(Failure::input(format!("{among} under '{what}'")).help(format!(
             "choose mayo, mayo/round3, mayo/round2/mayo5, magma{} or vdf",
             if args.known_answers { "" } else { ", integer" }
         )));
@@ -72,7 +73,7 @@ pub(crate) fn ran(rows: &[GateRow]) -> String {
     let mut ran: BTreeMap<&str, u64> = BTreeMap::new();
     let mut not: BTreeMap<&str, &str> = BTreeMap::new();
     for row in rows {
-        if row.passed + row.failed > 0 {
+        if lanework_suite::ran(row) {
             *ran.entry(&row.backend).or_default() += row.passed + row.failed;
         } else {
             not.entry(&row.backend).or_insert(&row.why);

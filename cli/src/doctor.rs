@@ -10,7 +10,7 @@ use lanework_study::{Failure, Outcome};
 use lanework_suite::device::CUDA;
 
 use crate::profile;
-use crate::ui::Session;
+use crate::ui::{Session, counted};
 
 /// A backend.
 #[derive(serde::Serialize)]
@@ -71,7 +71,9 @@ pub(crate) fn run(session: &Session) -> Result<Outcome, Failure> {
     match found.chosen_error {
         // The one JSON object already has the error.
         Some(_) if session.json => Ok(Outcome::Unavailable),
-        Some(why) => Err(Failure::unavailable(why)),
+        Some(why) => {
+            Err(Failure::unavailable(why).help("name another with --backend or LANEWORK_BACKEND, or none"))
+        }
         None => Ok(Outcome::Yes),
     }
 }
@@ -213,15 +215,15 @@ fn long(session: &Session, found: &Findings) -> String {
             }
             writeln!(
                 out,
-                "profile     {} of {}, {} choices",
+                "profile     {} of {}, {}",
                 lanework_study::text::shown(&path),
                 p.date,
-                p.choices.len()
+                counted(p.choices.len() as u64, "choice", "choices")
             )
         }
         (Some(path), Ok(None)) if path.exists() => writeln!(
             out,
-            "profile     {} is for another machine, or features are masked; not used. `lanework tune` writes a new one",
+            "profile     {} is for another machine, or features are masked; not used. `lanework tune --force` writes a new one",
             lanework_study::text::shown(&path)
         ),
         (Some(path), Ok(None)) => {

@@ -35,6 +35,7 @@ mod here {
 
     use super::{CheckArgs, Failure, MemcheckArgs, Outcome, Session, TimingArgs};
     use crate::args::MeansName;
+    use crate::ui::counted;
 
     pub(crate) fn run(session: &Session, args: &CheckArgs) -> Result<Outcome, Failure> {
         optimised()?;
@@ -48,13 +49,14 @@ mod here {
             [] => Means::ALL.to_vec(),
             some => some.iter().map(means).collect(),
         };
-        if args.what != "planted" && !leaks::any(&session.context, &args.what, &means) {
+        let asked = args.what.as_deref().unwrap_or_default();
+        if asked != "planted" && !leaks::any(&session.context, asked, &means) {
             let means = means.iter().map(|m| m.name()).collect::<Vec<_>>().join(", ");
-            let what = format!("no operation on secrets under '{}' that is checked by {means}", args.what);
+            let what = format!("no operation on secrets under '{asked}' that is checked by {means}");
             return Err(Failure::input(what)
                 .help("choose magma, magma/ctr, mayo, mayo/round2, mayo/*/mayo1/sign or planted"));
         }
-        let all = gather(session, &args.what, means.clone(), args.seconds)?;
+        let all = gather(session, asked, means.clone(), args.seconds)?;
         let (rows, planted): (Vec<&Row>, Vec<&PlantedRow>) = parts(&all);
         let failed = rows.iter().filter(|row| row.finding.fails()).count()
             + planted.iter().filter(|row| !row.right).count();
@@ -146,14 +148,14 @@ mod here {
         let count = |word: &str| rows.iter().filter(|row| row.finding.word() == word).count();
         let leaks: Vec<&&PlantedRow> = planted.iter().filter(|row| !row.sound).collect();
         format!(
-            "{} clean, {} leaks, {} known, {} broken, {} not applicable; {} of {} planted leaks found",
+            "{} clean, {}, {} known, {} broken, {} not applicable; {} of {} found",
             count("clean"),
-            count("LEAK"),
+            counted(count("LEAK") as u64, "leak", "leaks"),
             count("known"),
             count("BROKEN"),
             count("n/a"),
             leaks.iter().filter(|row| row.right).count(),
-            leaks.len(),
+            counted(leaks.len() as u64, "planted leak", "planted leaks"),
         )
     }
 
@@ -235,7 +237,7 @@ mod here {
             assert!(planted(&missed).starts_with("MISSED"));
             assert_eq!(
                 summary(&rows, &[&missed]),
-                "1 clean, 1 leaks, 0 known, 0 broken, 1 not applicable; 0 of 1 planted leaks found"
+                "1 clean, 1 leak, 0 known, 0 broken, 1 not applicable; 0 of 1 planted leak found"
             );
             assert_eq!(unchecked(&rows, &[]), None);
             assert_eq!(unchecked(&rows[2..], &[]).as_deref(), Some("why"));

@@ -28,6 +28,7 @@ mod tune;
 mod ui;
 mod vdf;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -66,9 +67,15 @@ fn misused(mut usage: clap::Error) -> u8 {
     // The arguments did not parse, so the flag is looked up by hand.
     let json = std::env::args_os().skip(1).take_while(|a| a != "--").any(|a| a == "--json");
     if !usage.use_stderr() {
-        // If the stream is closed, the exit code is still right.
-        let _ = usage.print();
-        return 0;
+        return match usage.print().and_then(|()| std::io::stdout().flush()) {
+            // A reader may stop early.
+            Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+                let failure = Failure::input(format!("standard output: {e}"));
+                failure.print(json);
+                failure.code()
+            }
+            _ => 0,
+        };
     }
     match echo::message(&usage) {
         Some(message) => Failure::input(message).print(json),

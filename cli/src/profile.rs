@@ -2,12 +2,13 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lanework_cpu::Threads;
 use lanework_study::{Failure, Spill};
 use lanework_suite::{Context, Job};
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
 use crate::files::{self, Access};
 use crate::tune::DeviceChoices;
@@ -71,6 +72,28 @@ pub(crate) fn path() -> Option<PathBuf> {
         .or_else(|| Some(set("HOME")?.join(".config/lanework/profile.json")))
 }
 
+/// What is said of a profile that is not this machine's.
+const ANOTHER: &str = "a profile of another machine, or of this one with other cores or features";
+
+/// The text of a file that is a profile, of this version or another.
+fn read(path: &Path) -> Result<Zeroizing<String>, Failure> {
+    /// What profiles of all versions have.
+    #[derive(Deserialize)]
+    struct Head {
+        #[serde(rename = "schema")]
+        _schema: u64,
+        #[serde(rename = "machine")]
+        _machine: Fingerprint,
+    }
+    let text = files::read_text(path, 1 << 20)?;
+    serde_json::from_str::<Head>(&text).map_err(|e| {
+        Failure::file(path, format!("not a profile: {e}")).help(
+            "set LANEWORK_PROFILE to another file, or delete this one; `lanework tune` writes a profile",
+        )
+    })?;
+    Ok(text)
+}
+
 impl Profile {
     pub(crate) fn new(context: &Context, date: String) -> Profile {
         Profile {
@@ -87,21 +110,20 @@ impl Profile {
     /// counts as none; a damaged one is an error that names it.
     pub(crate) fn load(context: &Context) -> Result<Option<Profile>, Failure> {
         let Some(path) = path().filter(|p| p.exists()) else { return Ok(None) };
-        let text = files::read_text(&path, 1 << 20)?;
-        let profile: Profile = serde_json::from_str(&text).map_err(|e| {
-            Failure::file(&path, format!("not a profile: {e}"))
-                .help("`lanework tune` writes a new one, or delete it")
-        })?;
+        let text = read(&path)?;
+        let unreadable = |what: String| {
+            Failure::file(&path, what).help("`lanework tune --force` writes a new one, or delete it")
+        };
+        let profile: Profile = serde_json::from_str(&text)
+            .map_err(|e| unreadable(format!("a profile that this version cannot read: {e}")))?;
         if profile.schema != SCHEMA {
             let what = format!("a profile of layout {}, this version reads {SCHEMA}", profile.schema);
-            return Err(Failure::file(&path, what).help("`lanework tune` writes a new one"));
+            return Err(unreadable(what));
         }
         for (job, choice) in &profile.choices {
             if let Some(threads) = choice.threads.filter(|&threads| threads > Threads::MOST) {
                 let what = format!("{threads} threads for {job}, at most {} are started", Threads::MOST);
-                return Err(
-                    Failure::file(&path, what).help("`lanework tune` writes a new profile, or delete it")
-                );
+                return Err(unreadable(what));
             }
         }
         Ok((profile.machine == Fingerprint::here(context)).then_some(profile))
@@ -115,15 +137,28 @@ impl Profile {
             (Some(old), _) => old,
             (None, None) => Profile::new(context, date.clone()),
             (None, Some(path)) => {
-                let what = "a profile of another machine, or of this one with other cores or features";
-                return Err(Failure::file(&path, what).help(
-                    "set LANEWORK_PROFILE to another file, or let `lanework tune` write this one anew",
+                return Err(Failure::file(&path, ANOTHER).help(
+                    "set LANEWORK_PROFILE to another file, or let `lanework tune --force` write this one anew",
                 ));
             }
         };
         profile.date = date;
         profile.spills.extend(found);
         profile.save()
+    }
+
+    /// Refuses, before anything is measured, to write over a file that is not a profile. One of another machine, or one that this
+    /// version cannot read, is replaced only with `force`.
+    pub(crate) fn may_save(context: &Context, force: bool) -> Result<(), Failure> {
+        let Some(path) = path().filter(|p| p.exists()) else { return Ok(()) };
+        if force {
+            return read(&path).map(drop);
+        }
+        match Profile::load(context)? {
+            Some(_) => Ok(()),
+            None => Err(Failure::file(&path, ANOTHER)
+                .help("set LANEWORK_PROFILE to another file, or replace this one with --force")),
+        }
     }
 
     pub(crate) fn save(&self) -> Result<PathBuf, Failure> {

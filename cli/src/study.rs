@@ -19,14 +19,20 @@ use crate::ui::Session;
 
 type Run = fn(&lanework_study::Session, &Study, &Options) -> Result<Found, Failure>;
 
-/// Every study with code of its own. Others are folders: see [`data`].
+/// Every study with code of its own. Others are data: see [`data`].
 fn studies() -> impl Iterator<Item = &'static Entry> {
     lanework_studies::STUDIES.iter()
 }
 
-/// The descriptions of the studies with code of their own.
+/// Every study that is built in: its name, question and template.
+fn built_in() -> impl Iterator<Item = (&'static str, [&'static str; 2])> {
+    let code = studies().map(|entry| (entry.name, [entry.toml, entry.template]));
+    code.chain(lanework_studies::DATA.iter().copied())
+}
+
+/// The descriptions of the studies that are built in.
 pub(crate) fn all() -> Result<Vec<Study>, Failure> {
-    studies().map(|entry| Study::from_toml(entry.name, entry.toml).map_err(Failure::input)).collect()
+    built_in().map(|(name, [toml, _])| Study::from_toml(name, toml).map_err(Failure::input)).collect()
 }
 
 /// The study about a lane that the tour does not race, by the key `lane` of its `study.toml`.
@@ -91,20 +97,18 @@ fn no_code(study: &Study) -> String {
     format!("{}: no [[race]], and this build has no code for it", study.name)
 }
 
-/// The question and the template as built in.
-fn built_in(entry: &Entry) -> Result<(Study, String), Failure> {
-    let study = Study::from_toml(entry.name, entry.toml).map_err(Failure::input)?;
-    Ok((study, entry.template.to_owned()))
-}
-
 /// The study of this name: from its folder, or as built in; with its code, or as data.
 fn named(name: &str, root: &Path) -> Result<(Study, String, Run), Failure> {
     let entry = studies().find(|entry| entry.name == name);
     let folder = root.join(name);
     let there = !name.contains(['/', '\\']) && folder.join("study.toml").is_file();
-    let (study, template) = match entry {
-        _ if there => Study::load(&folder).map_err(Failure::input)?,
-        Some(entry) => built_in(entry)?,
+    let (study, template) = match built_in().find(|(known, _)| *known == name) {
+        _ if there => Study::load(&folder).map_err(|e| {
+            Failure::input(e).help("correct it, or name another directory of studies with --studies")
+        })?,
+        Some((name, [toml, template])) => {
+            (Study::from_toml(name, toml).map_err(Failure::input)?, template.to_owned())
+        }
         None => return Err(unknown(name, root)),
     };
     match entry {
@@ -163,12 +167,19 @@ pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failur
 }
 
 fn list(session: &Session, args: &StudyArgs) -> Result<Outcome, Failure> {
+    // The folder may be of something else, and hold no study at all.
     let (mut found, skipped) = if args.studies.is_dir() {
-        Study::list(&args.studies).map_err(Failure::input)?
+        Study::list(&args.studies)
+            .map_err(|e| Failure::input(e).help("name another directory of studies with --studies"))?
     } else {
-        let all = studies().map(|entry| Ok(built_in(entry)?.0));
-        (all.collect::<Result<_, Failure>>()?, Vec::new())
+        (Vec::new(), Vec::new())
     };
+    for study in all()? {
+        if !found.iter().any(|own| own.name == study.name) {
+            found.push(study);
+        }
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
     let mut skipped: Vec<String> = skipped.iter().map(|e| e.to_string().trim_end().to_owned()).collect();
     // A study that cannot run is not listed.
     found.retain(|study| {
@@ -206,4 +217,19 @@ pub(crate) fn workload(session: &Session, args: &WorkloadArgs) -> Result<Outcome
     };
     let asked = Workload { configuration: configuration.clone(), subject: subject.clone(), count: *count };
     workload(session, &asked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_study_is_found_without_its_folder() {
+        let nowhere = Path::new("no such folder");
+        for (name, _) in built_in() {
+            let (study, _, _) = named(name, nowhere).unwrap_or_else(|e| panic!("{name}: {}", e.message()));
+            assert_eq!(study.name, name);
+        }
+        assert!(named("nothing", nowhere).is_err());
+    }
 }

@@ -26,6 +26,8 @@ const TOUR_SECONDS: f64 = 45.0;
 const RACING_SECONDS: std::ops::RangeInclusive<f64> = 8.0..=24.0;
 /// Processes for each race. The interval over launches needs five to be narrow; one would be blind to memory layout.
 const LAUNCHES: u32 = 5;
+/// The backend that runs everywhere, against which the others race.
+const PORTABLE: &str = "portable";
 /// The backend with only 64-bit multiplication, and the one that also has 52-bit multiply-add.
 const NARROW: &str = "adx";
 const WIDE: &str = "avx512";
@@ -79,7 +81,9 @@ pub(crate) fn run(session: &Session, verbose: bool) -> Result<Outcome, Failure> 
         let lines: Vec<_> = lanes
             .iter()
             .map(|(q, f)| {
-                serde_json::json!({ "name": q.name, "answer": f.lane, "races": f.races, "agree": f.agree })
+                serde_json::json!({
+                    "name": q.name, "answer": f.lane, "races": f.races, "agree": f.agree, "faster": f.faster,
+                })
             })
             .collect();
         let record: serde_json::Value =
@@ -119,11 +123,15 @@ fn stage(session: &Session, what: &str) {
 /// Columns of the longest bar.
 const BAR: usize = 20;
 
-/// The row to show for each primitive and lane: signing for MAYO, and the first race of the others.
+/// The row to show for each primitive and lane: signing for MAYO, and the first race of the others. Without a vector backend, the
+/// best other one is shown.
 fn shown(rows: &[ResultRow]) -> Vec<&ResultRow> {
     let threads = rows.iter().filter(|r| r.variant.contains("+threads="));
     let multiplier = rows.iter().filter(|r| r.baseline == NARROW && r.variant == WIDE);
-    let lanes: [Vec<&ResultRow>; 3] = [best_vector_rows(rows), threads.collect(), multiplier.collect()];
+    let mut best = best_vector_rows(rows);
+    let narrow = rows.iter().filter(|r| r.baseline == PORTABLE && r.variant == NARROW);
+    best.extend(narrow.filter(|r| !best.iter().any(|b| b.subject == r.subject)).collect::<Vec<_>>());
+    let lanes: [Vec<&ResultRow>; 3] = [best, threads.collect(), multiplier.collect()];
     let primitive = |r: &ResultRow| r.subject.split('/').next().unwrap_or_default().to_owned();
     let mut shown: Vec<&ResultRow> = Vec::new();
     for lane in lanes {
@@ -238,6 +246,14 @@ fn racing_seconds(start: Instant, checked: f64, races: usize) -> f64 {
 fn line(question: &LaneQuestion, found: &Finding) -> String {
     match &found.lane {
         Lane::NotHere { .. } => found.lane.to_string(),
+        // No noise hides it: the races differ.
+        Lane::CannotTell { .. } if found.faster > 0 && found.faster < found.told => format!(
+            "CANNOT TELL (faster in {} of {} races, not in {}): {}",
+            found.faster,
+            found.races,
+            found.told - found.faster,
+            question.compares
+        ),
         Lane::CannotTell { .. } => format!("{}: {}", found.lane, question.compares),
         lane => format!("{lane} in {} of {} races: {}", found.agree, found.races, question.compares),
     }
@@ -250,7 +266,13 @@ fn of_lane(_: &str) -> Option<&'static str> {
 }
 
 fn answer(question: &LaneQuestion, rows: &[ResultRow]) -> Finding {
-    let not_here = |why: &str| Finding { lane: Lane::NotHere { why: why.to_owned() }, agree: 0, races: 0 };
+    let not_here = |why: &str| Finding {
+        lane: Lane::NotHere { why: why.to_owned() },
+        agree: 0,
+        told: 0,
+        faster: 0,
+        races: 0,
+    };
     if let Some(study) = of_lane(question.name) {
         return not_here(&format!("`lanework study {study}` answers this"));
     }
@@ -266,13 +288,12 @@ fn answer(question: &LaneQuestion, rows: &[ResultRow]) -> Finding {
     })
 }
 
-/// For each subject, the fastest vector backend that raced against portable code; a settled verdict comes before an unsettled
-/// one.
+/// For each subject, the fastest vector backend that raced against portable code: one that is faster beyond doubt, else one that may be.
 fn best_vector_rows(rows: &[ResultRow]) -> Vec<&ResultRow> {
     let mut best: Vec<&ResultRow> = Vec::new();
-    let rank = |r: &ResultRow| (r.verdict.is_settled(), r.ratio);
+    let rank = |r: &ResultRow| (r.verdict == Verdict::Faster, !r.verdict.is_settled(), r.ratio);
     for row in
-        rows.iter().filter(|r| r.baseline == "portable" && r.variant != NARROW && !r.variant.contains('+'))
+        rows.iter().filter(|r| r.baseline == PORTABLE && r.variant != NARROW && !r.variant.contains('+'))
     {
         match best.iter_mut().find(|b| b.subject == row.subject) {
             Some(b) if rank(b) < rank(row) => *b = row,
@@ -322,5 +343,51 @@ mod tests {
         assert!(lines[3].contains("over one core, cannot tell") && bar(lines[3]) == 0, "{text}");
         assert!(lines[5].contains("VDF square") && lines[5].contains("over adx, slower"), "{text}");
         assert!(lines[6].ends_with("×961, and the scale is logarithmic."), "{text}");
+    }
+
+    /// Without AVX-512 the delay function has one backend beside portable code, which is not a vector backend.
+    #[test]
+    fn the_delay_function_is_shown_on_every_x86_machine() {
+        let rows = [
+            row("mayo/round3/mayo1/sign", "portable", "avx2", 9.0, "faster"),
+            row("vdf/1024/square", "portable", "adx", 2.0, "faster"),
+        ];
+        let text = bars(&rows);
+        let line = text.lines().find(|line| line.starts_with("VDF square")).expect("a line");
+        assert!(line.contains(" adx ") && line.ends_with("×2.00 over portable"), "{text}");
+        // It says nothing about vector lanes.
+        let vector = answer(&LANES[0], &rows);
+        assert_eq!((LANES[0].name, vector.races), ("vector lanes", 1));
+        // Where there is a vector backend, it is shown instead.
+        let both = [rows[1].clone(), row("vdf/1024/square", "portable", "avx512", 1.5, "faster")];
+        assert!(bars(&both).lines().any(|line| line.contains(" avx512 ") && line.ends_with("over portable")));
+        assert!(!bars(&both).contains(" adx "));
+    }
+
+    #[test]
+    fn the_best_vector_backend_is_one_that_may_be_faster() {
+        let best = |rows: &[ResultRow]| best_vector_rows(rows)[0].variant.clone();
+        let slower = row("magma/ctr/16", "portable", "avx2", 0.9, "slower");
+        let untold = row("magma/ctr/16", "portable", "avx512", 1.5, "cannot tell");
+        let faster = row("magma/ctr/16", "portable", "avx2-gfni", 1.2, "faster");
+        assert_eq!(best(&[slower.clone(), untold.clone()]), "avx512");
+        assert_eq!(best(&[untold.clone(), slower.clone()]), "avx512");
+        assert_eq!(best(&[untold, faster, slower]), "avx2-gfni");
+    }
+
+    #[test]
+    fn races_that_differ_are_said_to_differ() {
+        let rows = [
+            row("a/sign", "portable", "avx2", 9.0, "faster"),
+            row("b/sign", "portable", "avx2", 0.5, "slower"),
+            row("c/sign", "portable", "avx2", 1.0, "cannot tell"),
+        ];
+        let told = line(&LANES[0], &answer(&LANES[0], &rows));
+        assert!(
+            told.starts_with("CANNOT TELL (faster in 1 of 3 races, not in 1): the best vector"),
+            "{told}"
+        );
+        let told = line(&LANES[0], &answer(&LANES[0], &rows[2..]));
+        assert!(told.starts_with("CANNOT TELL (effects below"), "{told}");
     }
 }

@@ -19,10 +19,13 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
     // Peers take part in races, never in a profile.
     let context = lanework_suite::Context { peers: None, ..session.context.clone() };
     session.device_there()?;
-    let pattern = if args.what.is_empty() { "all" } else { &args.what };
+    if !args.dry_run {
+        Profile::may_save(&context, args.force)?;
+    }
+    let pattern = args.what.as_deref().unwrap_or("all");
     let subjects = lanework_suite::matching(&context, pattern);
     if subjects.is_empty() {
-        return Err(Failure::input(format!("no subject matches '{}'", args.what))
+        return Err(Failure::input(format!("no subject matches '{pattern}'"))
             .help("`lanework bench all --list` shows them"));
     }
     // An operation that no command performs is raced only by `bench`.
@@ -31,13 +34,13 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
         .filter_map(|subject| Some((Job::of_path(subject.path())?, race_of(subject))))
         .collect();
     if races.is_empty() {
-        return Err(Failure::input(format!("nothing to tune: no command performs '{}'", args.what))
+        return Err(Failure::input(format!("nothing to tune: no command performs '{pattern}'"))
             .help("`lanework bench` races it"));
     }
     let (jobs, races): (Vec<Job>, Vec<Race>) = races.into_iter().unzip();
     let devices = devices(session)?;
     let record = race_all(session, "tune", &races, &args.effort)?;
-    // What a damaged profile held is lost; writing a new one is what this command is for.
+    // One that cannot be used here is replaced only where that was asked for.
     let old = session.profile.as_ref().ok().cloned().flatten();
     let mut profile = old.unwrap_or_else(|| Profile::new(&context, record.date.clone()));
     profile.date.clone_from(&record.date);

@@ -1,4 +1,5 @@
-//! Every file that a document names exists: relative links with their anchors, and paths of the repository between backticks.
+//! Every file that a document names exists: relative links with their anchors, and paths of the repository between backticks. No design
+//! is longer than can be read.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -120,6 +121,22 @@ fn every_file_that_a_document_names_exists() {
     let wrong: Vec<String> =
         all.iter().flat_map(|file| missing(root(), file, &fs::read_to_string(file).expect("text"))).collect();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// A longer design is read by nobody; what one room needs goes on a page of its own.
+fn longer(text: &str) -> Option<usize> {
+    Some(text.lines().count()).filter(|&lines| lines > 200)
+}
+
+#[test]
+fn no_design_has_more_than_200_lines() {
+    let designs: Vec<PathBuf> =
+        documents(root()).into_iter().filter(|file| file.ends_with("DESIGN.md")).collect();
+    assert!(designs.len() > 5, "{designs:?}");
+    for file in designs {
+        assert_eq!(longer(&fs::read_to_string(&file).expect("text")), None, "{}", file.display());
+    }
+    assert_eq!(longer(&"a line\n".repeat(201)), Some(201), "a planted one is found");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use lanework_race::verdict::Rules;
 use lanework_study::{Failure, Outcome};
 
 use crate::args::BenchArgs;
-use crate::ui::Session;
+use crate::ui::{Session, counted};
 
 /// A command line, without a shell; `sh -c '...'` asks for one.
 fn program(line: &str) -> Result<Program, Failure> {
@@ -48,7 +48,10 @@ struct Printed {
 /// # Errors
 /// If it cannot be started, or its output cannot be kept.
 fn printed(program: &Program, keep: bool) -> Result<Result<Printed, String>, Failure> {
-    let kept = |e: std::io::Error| Failure::unavailable(format!("cannot store a command's output: {e}"));
+    let kept = |e: std::io::Error| {
+        Failure::unavailable(format!("cannot store a command's output: {e}"))
+            .help("make room where temporary files are, or name another place with TMPDIR")
+    };
     let output = keep.then(tempfile::tempfile).transpose().map_err(kept)?;
     let stdout = match &output {
         Some(file) => Stdio::from(file.try_clone().map_err(kept)?),
@@ -61,7 +64,10 @@ fn printed(program: &Program, keep: bool) -> Result<Result<Printed, String>, Fai
         .stdout(stdout)
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|e| Failure::file(&program.program, format!("cannot be run: {e}")))?;
+        .map_err(|e| {
+            Failure::file(&program.program, format!("cannot be run: {e}"))
+                .help("name programs; for words of a shell, write `sh -c '...'`")
+        })?;
     let mut said = Vec::new();
     if let Some(mut pipe) = child.stderr.take() {
         // If the rest cannot be read, only a message lacks it.
@@ -126,7 +132,10 @@ pub(super) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failur
     };
     let programs = [program(a)?, program(b)?];
     let (gate, [once_a, once_b]) = gate(&programs, args.same_output)?;
-    let passed = gate.pass().map_err(|e| Failure::refused(format!("nothing was timed: {e}")))?;
+    let passed = gate.pass().map_err(|e| {
+        Failure::refused(format!("nothing was timed: {e}"))
+            .help("only commands that succeed are timed, with --same-output only those that print the same")
+    })?;
     let rules = Rules::default();
     // A round is four runs of A and B, and four of A for the control.
     let round = (6.0 * once_a + 2.0 * once_b).max(1e-4);
@@ -150,7 +159,8 @@ pub(super) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failur
     let found =
         process::race("process", &passed, baseline, std::slice::from_ref(variant), rounds, &plan, &clock)
             .map_err(|e| match e {
-                ProcessError::Failed { .. } => Failure::refused(e),
+                ProcessError::Failed { .. } => Failure::refused(e)
+                    .help("each run must end with exit code 0; run the command by hand to see its error"),
                 _ => Failure::unavailable(e),
             })?;
     record.add(found.outcome);
@@ -186,9 +196,9 @@ fn shown(usages: &[&Usage], record: &Record, session: &Session) -> String {
         };
         let [wall, user, system] = [u.wall_s, u.user_s, u.system_s].map(|s| time(s * 1e9));
         out += &format!(
-            "{}\n  wall {wall}, user {user}, system {system}, peak memory {memory}; {} runs\n",
+            "{}\n  wall {wall}, user {user}, system {system}, peak memory {memory}; {}\n",
             u.name,
-            u.runs.len()
+            counted(u.runs.len() as u64, "run", "runs")
         );
     }
     out + "\n" + &table::render(record, session.style)

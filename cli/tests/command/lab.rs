@@ -80,7 +80,12 @@ fn a_required_backend_that_is_masked_fails_the_check() {
         .output()
         .expect("the command runs");
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("required, but"));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("required, but"), "{said}");
+    // It failed, and it did not run.
+    let ran = said.lines().find(|line| line.starts_with("ran: ")).expect("what ran");
+    assert!(ran.contains("portable (") && ran.contains("not avx2: required, but"), "{ran}");
+    assert!(!ran.contains("avx2 ("), "{ran}");
 }
 
 #[test]
@@ -155,6 +160,28 @@ fn a_name_that_no_machine_has_is_a_usage_error_wherever_it_stands() {
     }
 }
 
+/// Every verb refuses it: none of them could skip a backend of that name.
+#[test]
+fn a_required_name_that_no_backend_has_is_a_usage_error() {
+    for args in [
+        &["bench", "magma/ctr/16"][..],
+        &["compare", "portable", "avx2"],
+        &["tune", "--dry-run"],
+        &["check", "--leaks"],
+        &["check"],
+        &["doctor"],
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lanework"));
+        let output = command.args(args).env("LANEWORK_REQUIRE", "portable,avx21").output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(
+            said.contains("no backend 'avx21' (LANEWORK_REQUIRE)\nhelp: choose one of portable"),
+            "{said}"
+        );
+    }
+}
+
 #[test]
 fn json_is_one_object_in_failure_too() {
     let masked = Command::new(env!("CARGO_BIN_EXE_lanework"))
@@ -217,6 +244,8 @@ fn who_could_not_race_is_told_by_the_exit_code() {
     assert_eq!(clusters.status.code(), Some(3));
     let said = String::from_utf8_lossy(&clusters.stdout).into_owned();
     assert!(said.starts_with("not here: magma/ctr/16 avx512"), "{said}");
+    assert_eq!(said.lines().next().map(|line| line.matches("avx512:").count()), Some(1), "{said}");
+    assert!(!said.contains("avx512 is not available"), "the name is said twice: {said}");
     // CSV has no place for reasons.
     let values = Command::new(env!("CARGO_BIN_EXE_lanework"))
         .args(["bench", "vdf/1024/square", "--csv", "--seconds", "0.3", "--launches", "1"])
@@ -251,6 +280,8 @@ fn every_variant_is_raced_against_that_of_an_older_build() {
     assert_eq!(rows[0]["backend"], "portable");
     assert_eq!(record["study"], "bench-magma/ctr/1024-only-portable-old");
     assert!(record["gate"].as_array().is_some_and(|gate| !gate.is_empty()), "{record}");
+    // More than a hundred processes take longer, which is said.
+    assert!(record["remarks"].to_string().contains("more than --seconds 0.5"), "{}", record["remarks"]);
     // Other programs are refused, and so is a variant that no subject has.
     for (old, only, why) in [
         ("/bin/true", "portable", "not a Lanework binary"),

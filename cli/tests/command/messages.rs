@@ -17,7 +17,7 @@ fn place() -> Place {
 }
 
 /// Typical bad input: the arguments, the exit code, and a part of each line.
-const CASES: [(&[&str], i32, &str, &str); 26] = [
+const CASES: [(&[&str], i32, &str, &str); 35] = [
     (&["mayo", "sign", "--key", "noise.pem", "text"], 2, "noise.pem: ", "lanework mayo keygen"),
     (&["mayo", "verify", "--key", "noise.pem", "text"], 2, "noise.pem: ", "lanework mayo keygen"),
     (&["mayo", "sign", "--key", "key", "-o", "x", "text", "short"], 2, "--output: ", "FILE.sig"),
@@ -64,6 +64,16 @@ const CASES: [(&[&str], i32, &str, &str); 26] = [
     (&["history", "check", "--records", "nowhere"], 2, "nowhere: no such directory", "--records"),
     (&["report"], 2, "records: no such directory", "lanework bench --save"),
     (&["--verbose", "doctor"], 2, "--verbose: ", "leave it out"),
+    (&["bench", "--seconds", "-5"], 2, "from 0.1 to 86400 seconds", "--help"),
+    (&["check", "--leaks", "--seconds", "-0.5"], 2, "from 0.1 to 86400 seconds", "--help"),
+    // A variable that a script forgot to set is not a choice of everything.
+    (&["bench", ""], 2, "WHAT", "--help"),
+    (&["check", ""], 2, "WHAT", "--help"),
+    (&["tune", ""], 2, "WHAT", "--help"),
+    (&["compare", "portable", "avx2", "--on", ""], 2, "--on", "--help"),
+    (&["bench", "--process", "/no/such/program", "true"], 2, "cannot be run", "sh -c"),
+    (&["history", "compare", "absent.json", "absent.json"], 2, "absent.json: ", "history list"),
+    (&["bench", "--old", "/no/such/program"], 2, "cannot be run", "older `lanework`"),
 ];
 
 #[test]
@@ -96,5 +106,18 @@ fn a_refusal_says_what_is_wrong_and_what_to_do() {
         });
         assert_eq!((object["exit"].as_i64(), object["error"].as_str()), (Some(exit.into()), Some(error)));
         assert_eq!(object["help"], help, "{args:?}");
+    }
+}
+
+/// A full disk loses what was printed, whatever it was.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_could_not_be_printed_is_an_error() {
+    let place = place();
+    for args in [&["--help"][..], &["--version"], &["bench", "--help"], &["bench", "--list"], &["man"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a full disk");
+        let output = place.command(args).stdout(full).output().expect("the command starts");
+        assert_eq!(code(&output), 2, "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).starts_with("error: standard output: "), "{args:?}: {}", stderr(&output));
     }
 }

@@ -1,7 +1,7 @@
 //! What `tune` keeps reaches the command that does the job, for every job there is.
 #![cfg(target_os = "linux")]
 
-use crate::common::{Place, code, json, stderr, yes};
+use crate::common::{Place, code, json, no, stderr, yes};
 use lanework_suite::Job;
 use serde_json::{Value, json as object};
 
@@ -204,4 +204,41 @@ fn a_job_that_is_unknown_is_named() {
     let refused = place.run(&["magma", "mac", "--key-file", "key", "text"]);
     assert_eq!(code(&refused), 2);
     assert!(stderr(&refused).contains("'magma/rot13/64' is not a job"), "{}", stderr(&refused));
+}
+
+#[test]
+fn tune_writes_over_nothing_but_profiles_of_this_machine() {
+    let place = Place::new();
+    let ours = empty(&place);
+    let tune = ["tune", "magma/ctr/16", "--seconds", "0.1", "--launches", "1"];
+    let mut other = ours.clone();
+    other["machine"]["cpu"] = "another".into();
+    let mut newer = ours.clone();
+    newer["schema"] = 99.into();
+    // A user's own file is not replaced, whatever was asked for; a profile that cannot be used here is, if it was.
+    for (content, may_force, says) in [
+        ("my diary\n".to_owned(), false, "not a profile"),
+        ("{\"name\":\"settings\"}".to_owned(), false, "not a profile"),
+        (String::new(), false, "not a profile"),
+        (other.to_string(), true, "a profile of another machine"),
+        (newer.to_string(), true, "a profile of layout 99"),
+    ] {
+        place.put("no-profile.json", content.as_bytes());
+        no(&place, &tune, 2, says);
+        assert_eq!(place.get("no-profile.json"), content.as_bytes(), "{says}");
+        // Nothing is written, so nothing is lost.
+        yes(&place, &[&tune[..], &["--dry-run"]].concat());
+        assert_eq!(place.get("no-profile.json"), content.as_bytes(), "{says}");
+        let forced = place.run(&[&tune[..], &["--force"]].concat());
+        assert_eq!(code(&forced), if may_force { 0 } else { 2 }, "{says}: {}", stderr(&forced));
+        if may_force {
+            assert_eq!(json(&place.get("no-profile.json"))["machine"], ours["machine"], "{says}");
+        } else {
+            assert_eq!(place.get("no-profile.json"), content.as_bytes(), "{says}");
+        }
+    }
+    // Its own profile is extended.
+    place.put("no-profile.json", ours.to_string().as_bytes());
+    yes(&place, &tune);
+    assert_eq!(json(&place.get("no-profile.json"))["machine"], ours["machine"]);
 }

@@ -29,10 +29,12 @@ fn a_folder_is_a_study() {
     let place = Place::new();
     folder(&place, "long-messages", &toml(RACE), PAGE);
     let listed = place.run(&["study", "list"]);
-    assert_eq!(
-        (code(&listed), String::from_utf8_lossy(&listed.stdout).into_owned()),
-        (0, format!("long-messages: {QUESTION}\n"))
-    );
+    let names = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert_eq!(code(&listed), 0);
+    // The built-in ones are there too.
+    for line in [&format!("long-messages: {QUESTION}\n"), "ctr-sizes: ", "lab-self-check: "] {
+        assert!(names.contains(line), "{names}");
+    }
     let ran = place.run(&["study", "long-messages"]);
     let page = String::from_utf8_lossy(&ran.stdout).into_owned();
     assert_eq!(code(&ran), 0, "{}", stderr(&ran));
@@ -71,7 +73,8 @@ fn what_cannot_run_is_not_offered() {
     folder(&place, "codeless", &toml(""), PAGE);
     let listed = place.run(&["study", "list"]);
     assert_eq!(code(&listed), 2);
-    assert_eq!(String::from_utf8_lossy(&listed.stdout), format!("good: {QUESTION}\n"));
+    let names = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(names.contains(&format!("good: {QUESTION}\n")) && !names.contains("codeless"), "{names}");
     assert!(stderr(&listed).contains("codeless: no [[race]]"), "{}", stderr(&listed));
     for (name, says) in [
         ("codeless", "codeless: no [[race]]"),
@@ -106,6 +109,14 @@ fn mistakes_are_named() {
             stderr(&refused)
         );
     }
+    for (from, to, says) in [
+        ("seconds = 1.0", "seconds = 1e30", "[full] seconds: it takes from 0.1 to 86400 seconds"),
+        ("launches = 1", "launches = 0", "[quick] launches: 0, from 1 to 100"),
+    ] {
+        folder(&place, "wrong", &toml(RACE).replacen(from, to, 1), PAGE);
+        let refused = place.run(&["study", "wrong"]);
+        assert!(code(&refused) == 2 && stderr(&refused).contains(says), "{}", stderr(&refused));
+    }
     folder(&place, "wrong", &toml(RACE), "{{ answer }}");
     let refused = place.run(&["study", "wrong"]);
     assert!(
@@ -119,4 +130,29 @@ fn mistakes_are_named() {
     let refused = place.run(&["study", "wrong"]);
     assert!(code(&refused) == 2 && stderr(&refused).contains("study.md:1"), "{}", stderr(&refused));
     assert!(String::from_utf8_lossy(&refused.stdout).contains("magma/ctr/16"), "the table is missing");
+}
+
+/// A program that was copied anywhere has every study, and a directory of something else hides none.
+#[test]
+fn built_in_studies_need_no_folder() {
+    let place = Place::new();
+    let listed = || {
+        let output = place.run(&["--json", "study", "list"]);
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let studies = json(&output.stdout)["studies"].as_array().expect("a list").clone();
+        studies.iter().map(|s| s["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
+    };
+    let built_in = listed();
+    assert!(built_in.is_sorted() && built_in.contains(&"ctr-sizes".to_owned()), "{built_in:?}");
+    let folders = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../studies")).expect("the studies");
+    let folders = folders.map(|e| e.expect("an entry").path()).filter(|p| p.join("study.toml").is_file());
+    assert_eq!(built_in.len(), folders.count(), "a study is not built in: {built_in:?}");
+    fs::create_dir_all(place.path("studies/medicine")).expect("a folder");
+    fs::write(place.path("studies/medicine/notes.txt"), "no study of ours").expect("a file");
+    assert_eq!(listed(), built_in);
+    // One in the folder replaces the built-in one of its name, whose races are then these.
+    folder(&place, "ctr-sizes", &toml(RACE), PAGE);
+    assert_eq!(listed(), built_in);
+    let names = place.run(&["study", "list"]);
+    assert!(String::from_utf8_lossy(&names.stdout).contains(&format!("ctr-sizes: {QUESTION}")));
 }

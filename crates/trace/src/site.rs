@@ -250,14 +250,20 @@ impl Site {
         }
     }
 
-    /// Of one comparison of a repeated string instruction that ends by what it compares: its bytes.
-    pub(crate) fn compares(&self) -> Option<u64> {
+    /// Whether this is a string instruction that compares what it reads, once or repeatedly: `cmps` or `scas`.
+    #[must_use]
+    pub fn compares_strings(&self) -> bool {
         use Mnemonic::{Cmpsb, Cmpsd, Cmpsq, Cmpsw, Scasb, Scasd, Scasq, Scasw};
         let i = &self.instruction;
-        let ends = matches!(i.mnemonic(), Cmpsb | Cmpsw | Cmpsd | Cmpsq | Scasb | Scasw | Scasd | Scasq)
+        // `cmpsd` is a comparison of vectors, too.
+        matches!(i.mnemonic(), Cmpsb | Cmpsw | Cmpsd | Cmpsq | Scasb | Scasw | Scasd | Scasq)
             && i.is_string_instruction()
-            && has_rep(i);
-        ends.then(|| i.memory_size().size() as u64)
+    }
+
+    /// Of one comparison of a repeated string instruction that ends by what it compares: its bytes.
+    pub(crate) fn compares(&self) -> Option<u64> {
+        let ends = self.compares_strings() && has_rep(&self.instruction);
+        ends.then(|| self.instruction.memory_size().size() as u64)
     }
 
     fn lanes(&self, m: &UsedMemory, element: u64) -> usize {
@@ -376,6 +382,21 @@ mod tests {
         assert_eq!(at(d, 0xdead_0000_0000_0040), [(0x8008, 4)]);
         // A number in the instruction stays within its operand.
         assert_eq!(touched(&[0x0f, 0xba, 0x20, 40], &[(Register::RAX, 0x8000)], 0), [(0x8000, 4)]);
+    }
+
+    #[test]
+    fn comparisons_of_strings_are_told_from_copies_and_vectors() {
+        let site = |code: &[u8]| {
+            let mut sites = Sites::new(Depth { writes: false, state: 0 });
+            let id = sites.number(0x1000, code).expect("an instruction");
+            let site = sites.get(id);
+            (site.compares_strings(), site.compares())
+        };
+        assert_eq!(site(&[0xf3, 0xa6]), (true, Some(1)), "repe cmpsb");
+        assert_eq!(site(&[0xf2, 0x48, 0xaf]), (true, Some(8)), "repne scasq");
+        assert_eq!(site(&[0xa7]), (true, None), "cmpsd, once");
+        assert_eq!(site(&[0xf3, 0xa4]), (false, None), "rep movsb");
+        assert_eq!(site(&[0xf2, 0x0f, 0xc2, 0xc1, 0x00]), (false, None), "cmpsd xmm0, xmm1, 0");
     }
 
     #[test]

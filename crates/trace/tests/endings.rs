@@ -107,3 +107,9 @@ fn who_looks_can_stop() {
     assert_eq!(outcome.unwrap().ending, Ending::Stopped);
     assert_eq!(snapshot.run(RETURNS, |_, _| true).unwrap().ending, Ending::Returned);
 }
+
+#[test]
+fn the_longest_time_is_a_time() {
+    let Some(mut snapshot) = take(Options { time: Duration::MAX, ..Options::default() }) else { return };
+    assert_eq!(snapshot.run(RETURNS, |_, _| true).unwrap().ending, Ending::Returned);
+}

@@ -5,8 +5,7 @@
 //! that compilers and kernels use in integer, AES, carry-less and vector code: moves, logic, additions, multiplications,
 //! shifts, comparisons, selections and permutations of integers. It is a whitelist: an instruction that is not on it is refused, even where
 //! it may be harmless. Refused on purpose are divisions and square roots, all floating-point arithmetic, gathers,
-//! scatters, packed stores, string instructions, bits of memory by a number in a register, PEXT, PDEP and the counting of bits
-//! (the latter are not on Intel's list).
+//! scatters, packed stores, string instructions, PEXT, PDEP and the counting of bits (the latter are not on Intel's list).
 //!
 //! Intel names instructions one by one. Some that do no more than those it names are missing: rotations, double shifts, scans,
 //! moves and shuffles by their floating-point names, the byte permutations of VBMI. They are listed here, in `BEYOND`, because
@@ -21,7 +20,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use lanework_trace::iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
+use lanework_trace::iced_x86::{FlowControl, Instruction, Mnemonic};
 
 /// What the list says about an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,12 +49,8 @@ pub fn class(i: &Instruction) -> Class {
         | FlowControl::IndirectCall => return Class::Flow,
         _ => return Class::Unlisted,
     }
-    // A bit of memory whose number is in a register: microcode, and the number moves the address.
-    let bit_of_memory = matches!(i.mnemonic(), Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc)
-        && i.op0_kind() == OpKind::Memory
-        && i.op1_kind() == OpKind::Register;
     // The time of string instructions depends on the length, that of gathers on the number of elements.
-    if bit_of_memory || i.is_string_instruction() || i.is_vsib() || !LISTED.contains(&i.mnemonic()) {
+    if i.is_string_instruction() || i.is_vsib() || !LISTED.contains(&i.mnemonic()) {
         return Class::Unlisted;
     }
     Class::Listed
@@ -73,7 +68,7 @@ fn name(m: Mnemonic) -> String {
 const LISTS: [&str; 4] = [GENERAL, VECTORS, MOVES, MASKS];
 
 /// On general registers. Conditional moves and sets are data, not ways; fences and prefetches order and fetch by addresses,
-/// which comparing runs checks. On processors before 2008 the time of bit scans depended on their data.
+/// which comparing runs checks, and so does the number of a bit of memory move one. On processors before 2008 the time of bit scans depended on their data.
 const GENERAL: &str = "\
     mov movzx movsx movsxd movbe lea xchg push pop bswap nop endbr64 add adc adcx adox sub sbb inc dec neg cmp and \
     andn or xor not test mul imul mulx shl sal shr sar shld shrd shlx shrx sarx rol ror rorx rcl rcr bt btc btr bts \

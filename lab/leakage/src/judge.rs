@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use lanework_trace::iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register};
+use lanework_trace::iced_x86::{InstructionInfoFactory, Mnemonic, OpAccess, Register};
 use lanework_trace::{Advance, Ending, Failure, Operation, Options, Snapshot, Step, Symbols};
 
 use crate::evidence::{Finding, Job, Means, PlantedRow, Row, Subject};
@@ -180,7 +180,8 @@ fn works_on_the_same(one: &Step<'_>, two: &Step<'_>, factory: &mut InstructionIn
     let i = &one.site.instruction;
     // A copied string's bytes pass through; its length and addresses are in registers. So is the value that an exchange
     // compares memory with. A comparison of strings ends where they differ.
-    let by_registers = (i.is_string_instruction() && !compares(i)) || i.mnemonic() == Mnemonic::Cmpxchg;
+    let by_registers =
+        (i.is_string_instruction() && !one.site.compares_strings()) || i.mnemonic() == Mnemonic::Cmpxchg;
     let info = factory.info(i);
     let reads = |access| {
         matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
@@ -196,12 +197,6 @@ fn works_on_the_same(one: &Step<'_>, two: &Step<'_>, factory: &mut InstructionIn
         };
     }
     same && (by_registers || !info.used_memory().iter().any(|m| reads(m.access())))
-}
-
-/// Whether a string instruction compares what it reads.
-fn compares(i: &Instruction) -> bool {
-    use Mnemonic::{Cmpsb, Cmpsd, Cmpsq, Cmpsw, Scasb, Scasd, Scasq, Scasw};
-    matches!(i.mnemonic(), Cmpsb | Cmpsw | Cmpsd | Cmpsq | Scasb | Scasw | Scasd | Scasq)
 }
 
 fn execute(operation: &impl Operation, cases: usize, extent: Extent) -> Result<(Executed, Symbols), Failure> {

@@ -34,7 +34,11 @@ impl Job for Mix {
 }
 
 fn subject(tier: &'static str, then: fn(&[u8])) -> Subject {
-    Subject::new("test/mix", tier, 6, move |case| {
+    subject_of(6, tier, then)
+}
+
+fn subject_of(cases: usize, tier: &'static str, then: fn(&[u8])) -> Subject {
+    Subject::new("test/mix", tier, cases, move |case| {
         let secret = core::array::from_fn(|i| [0, 255, 0x3c, 0x81, 7, 90][case] ^ (i as u8 >> 3));
         Mix { secret, made: Vec::new(), then }
     })
@@ -92,4 +96,24 @@ fn a_run_that_traced_is_too_long_is_not_called_clean() {
         Extent { steps: 20, ..Extent::default() },
     );
     assert!(matches!(row.finding, Finding::NotApplicable(_)), "{row:?}");
+}
+
+/// One secret has nothing to differ from: that is no judgement, however much it leaks.
+#[test]
+fn one_secret_is_not_judged() {
+    let leaks =
+        plants::ALL.into_iter().find(|p| p.gives == Gives::Way && p.tier == "portable").expect("a leak");
+    let alone = subject_of(1, "portable", leaks.run);
+    let few = Extent { cases: 1, ..Extent::default() };
+    let limited = subject_of(6, "portable", leaks.run);
+    for row in [
+        judge::traced(&alone, Extent::default()),
+        judge::instructions(&alone, Extent::default()),
+        judge::traced(&limited, few),
+        judge::instructions(&limited, few),
+    ] {
+        let why = "runs on fewer than two secrets say nothing";
+        assert_eq!(row.finding, Finding::NotApplicable(why.into()), "{row:?}");
+        assert!(!row.finding.fails());
+    }
 }

@@ -16,7 +16,7 @@ use lanework_suite::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::markdown::{strings, table};
-use crate::races::{Effort, Race, race_all};
+use crate::races::{Effort, Race, allowed, race_all};
 use crate::{Failure, Found, Options, Outcome, Session, document};
 
 /// `study.toml` behind its question.
@@ -178,6 +178,12 @@ pub fn run(session: &Session, study: &Study, options: &Options) -> Result<Found,
     let wrong = |why: String| Failure::input(format!("{}/study.toml: {why}", study.name)).help(CORRECT);
     let asked: Question =
         study.table.clone().try_into().map_err(|e: toml::de::Error| wrong(e.to_string()))?;
+    for (name, mode) in [("quick", &asked.quick), ("full", &asked.full)] {
+        allowed(mode.seconds).map_err(|why| wrong(format!("[{name}] seconds: {why}")))?;
+        if !(1..=100).contains(&mode.launches) {
+            return Err(wrong(format!("[{name}] launches: {}, from 1 to 100 are allowed", mode.launches)));
+        }
+    }
     let mode = if options.full { &asked.full } else { &asked.quick };
     let (mut all, mut missing) = (Vec::new(), Vec::new());
     for one in &asked.race {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use clap::Args;
 use lanework_race::clock::Monotonic;
@@ -32,7 +33,7 @@ pub struct Race {
 #[derive(Clone, Debug, Args)]
 pub struct Effort {
     /// Seconds for the whole run, divided among its races.
-    #[arg(long, value_name = "N", default_value_t = 45.0, value_parser = seconds)]
+    #[arg(long, value_name = "N", default_value_t = 45.0, value_parser = seconds, allow_negative_numbers = true)]
     pub seconds: f64,
     /// Processes per race. With 2 to 4, intervals are very wide.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -42,16 +43,26 @@ pub struct Effort {
     pub core: Option<usize>,
 }
 
+/// Seconds that races, or a series of timings, may take.
+const SECONDS: RangeInclusive<f64> = 0.1..=86_400.0;
+
+/// Refuses a time that is too short or too long.
+///
+/// # Errors
+/// A sentence saying what is allowed.
+pub fn allowed(seconds: f64) -> Result<f64, String> {
+    if SECONDS.contains(&seconds) {
+        return Ok(seconds);
+    }
+    Err(format!("it takes from {} to {} seconds", SECONDS.start(), SECONDS.end()))
+}
+
 /// Seconds that a race may take, from an argument.
 ///
 /// # Errors
 /// A sentence saying what is wrong.
 pub fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(s) if (0.1..=86_400.0).contains(&s) => Ok(s),
-        Ok(_) => Err("it takes from 0.1 to 86400 seconds".to_owned()),
-        Err(e) => Err(e.to_string()),
-    }
+    text.parse::<f64>().map_err(|e| e.to_string()).and_then(allowed)
 }
 
 /// The race of everything that a subject has.
@@ -106,7 +117,7 @@ pub fn race_all(session: &Session, name: &str, races: &[Race], effort: &Effort) 
         let worker = Worker::new(arguments).map_err(Failure::unavailable)?.behind(known);
         let (mut outcome, _) = worker.race(&plan, |_, _| bar.inc(1)).map_err(|e| match e {
             LaunchError::Refused { .. } => Failure::refused(e).help("`lanework check` shows what fails"),
-            _ => Failure::unavailable(e),
+            _ => Failure::unavailable(e).help("`lanework doctor` shows what this machine has"),
         })?;
         if first {
             gates.insert(set, outcome.gate.clone());
@@ -143,4 +154,21 @@ pub fn peer_builds(session: &Session) -> Vec<lanework_race::machine::PeerBuild> 
 #[must_use]
 pub fn peer_builds(_: &Session) -> Vec<lanework_race::machine::PeerBuild> {
     Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_is_the_longest_time() {
+        assert_eq!((seconds("0.1"), seconds("86400")), (Ok(0.1), Ok(86_400.0)));
+        for text in ["0", "-1", "0.09", "86400.1", "1e30", "inf", "nan"] {
+            assert_eq!(seconds(text), Err("it takes from 0.1 to 86400 seconds".to_owned()), "{text}");
+        }
+        assert!(seconds("soon").is_err_and(|why| !why.contains("86400")));
+        // A plan for it overflows nowhere.
+        let effort = Effort { seconds: 86_400.0, launches: 1, core: None };
+        assert_eq!(plan(&effort, 1).budget_ns, 86_400_000_000_000);
+    }
 }

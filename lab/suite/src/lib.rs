@@ -98,13 +98,16 @@ impl fmt::Display for Unknown {
 
 impl core::error::Error for Unknown {}
 
-/// Checks that every forced backend exists, available here or not.
+/// Checks that every forced and every required backend exists, available here or not.
 ///
 /// # Errors
 /// [`Unknown`], naming the primitive or backend that does not exist, and those that do.
 pub fn known(settings: &Settings) -> Result<(), Unknown> {
     let primitives = primitives();
-    for (primitive, backend) in settings.forced() {
+    let forced =
+        settings.forced().map(|(primitive, backend)| (primitive, backend, "--backend, LANEWORK_BACKEND"));
+    let required = settings.required().iter().map(|backend| ("", backend.as_str(), "LANEWORK_REQUIRE"));
+    for (primitive, backend, place) in forced.chain(required) {
         let mut tables =
             primitives.iter().filter(|(name, _)| primitive.is_empty() || *name == primitive).peekable();
         if tables.peek().is_none() {
@@ -121,8 +124,7 @@ pub fn known(settings: &Settings) -> Result<(), Unknown> {
             }
         }
         if !names.contains(&backend) {
-            let what = format!("no backend '{backend}' (--backend, LANEWORK_BACKEND)");
-            return Err(Unknown { what, known: names });
+            return Err(Unknown { what: format!("no backend '{backend}' ({place})"), known: names });
         }
     }
     Ok(())
@@ -205,23 +207,6 @@ pub fn check(
     rows.extend(magma::check(context, pattern, depth, progress));
     rows.extend(integer::check(context, pattern, depth, progress));
     rows.extend(vdf::check(context, pattern, depth, progress));
-    // A required name that no table has must not pass unnoticed, whether misspelt or removed. A name that only another primitive
-    // has is left to that primitive's check.
-    let tables = primitives();
-    for name in context.settings.required() {
-        if !rows.is_empty() && !tables.iter().any(|(_, names)| names.contains(&name.as_str())) {
-            let row = GateRow {
-                what: "LANEWORK_REQUIRE".to_owned(),
-                backend: name.clone(),
-                passed: 0,
-                failed: 1,
-                skipped: 0,
-                why: "required, but there is no backend of that name".to_owned(),
-            };
-            progress(&row);
-            rows.push(row);
-        }
-    }
     rows
 }
 
@@ -244,12 +229,21 @@ pub fn skipped(what: &str, unavailable: &lanework_cpu::Unavailable) -> GateRow {
     row(lanework_cpu::check::Row::unavailable(what, unavailable))
 }
 
+/// How the reason begins in the failed row of a required backend that cannot run here.
+const REQUIRED: &str = "required, but ";
+
+/// Whether a check ran: neither skipped nor failed because a required backend is not there.
+#[must_use]
+pub fn ran(row: &GateRow) -> bool {
+    row.passed + row.failed > 0 && !row.why.starts_with(REQUIRED)
+}
+
 /// The same row, failed if the backend is required.
 fn missing(context: &Context, what: &str, unavailable: &lanework_cpu::Unavailable) -> GateRow {
     let mut row = skipped(what, unavailable);
     if context.settings.requires(&unavailable.what) {
         (row.failed, row.skipped) = (1, 0);
-        row.why = format!("required, but {}", row.why);
+        row.why = format!("{REQUIRED}{}", row.why);
     }
     row
 }
@@ -313,6 +307,12 @@ mod tests {
         assert!(of("sse9").is_err());
         assert_eq!(of("mayo=cuda"), Ok(()));
         assert!(names("magma=cuda", "'cuda'", "portable"));
+        let required = |text| known(&Settings::parse("", "", text).expect("it can be read"));
+        assert_eq!(required("portable,cuda"), Ok(()));
+        assert!(
+            required("portable,avx21")
+                .is_err_and(|e| e.to_string() == "no backend 'avx21' (LANEWORK_REQUIRE)")
+        );
     }
 
     #[test]

@@ -216,7 +216,12 @@ pub fn headline(context: &Context) -> Vec<Subject> {
 pub fn subject(context: &Context, case: Case) -> Subject {
     let mut variants = BACKENDS.iter().map(|b| {
         let (cpu, name) = (context.cpu, b.name());
-        Variant::new(name, move || ours::prepare(choose(&cpu, Select::Named(name))?, case, None))
+        Variant::new(name, move || {
+            // The variant's name is the backend's, so the reason does not repeat it.
+            let engine =
+                Engine::choose(&cpu, Select::Named(name)).map_err(|u| Unavailable::because(u.why))?;
+            ours::prepare(engine, case, None)
+        })
     });
     let first =
         variants.next().unwrap_or_else(|| Variant::new("none", || Err(Unavailable::because("no backend"))));

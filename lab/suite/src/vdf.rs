@@ -143,7 +143,8 @@ fn failed(e: impl ToString) -> Unavailable {
 }
 
 fn engine(cpu: &Cpu, name: &str) -> Result<Engine, Unavailable> {
-    Engine::choose(cpu, Select::Named(name)).map_err(failed)
+    // The variant's name is the backend's, so the reason does not repeat it.
+    Engine::choose(cpu, Select::Named(name)).map_err(|u| Unavailable::because(u.why))
 }
 
 /// A chain from the generator of the discriminant of chiavdf's own benchmark.

@@ -83,6 +83,15 @@ impl Tally {
         })
     }
 
+    /// The slowdown as it must appear. Where starting takes a part, that is what the ratio shows, but at least a [`LEAST`] of what was
+    /// planted: a laboratory that shows none is not excused.
+    fn effect(&self) -> f64 {
+        match self.truth {
+            Some(_) => self.planted,
+            None => (1.0 / self.ratio - 1.0).clamp(LEAST * self.planted, self.planted),
+        }
+    }
+
     fn false_winners(&self) -> usize {
         self.faster + self.slower
     }
@@ -102,6 +111,9 @@ impl Tally {
         cells
     }
 }
+
+/// The least part of a planted slowdown that a process shows: its start takes two thirds of its time at most.
+const LEAST: f64 = 1.0 / 3.0;
 
 fn header() -> Vec<String> {
     strings(&[
@@ -159,7 +171,9 @@ impl Kind {
         let outside = tally.covered.map(|covered| tally.races - covered);
         let needed = tally.races.saturating_sub(allowed).max(1);
         // Half of the races find an effect that is as large as what they can see. Nearly all find one twice as large.
-        let sees = 2.0 * tally.detectable <= tally.planted;
+        let surely = 2.0 * tally.detectable;
+        let effect = tally.effect();
+        let sees = surely <= effect;
         let enough = tally.slower >= needed || (!sees && 2 * tally.slower > tally.races);
         let no = |why: String| (Held::No, format!(": IT DOES NOT HOLD, {why}"));
         let (held, ends) = if !must {
@@ -173,8 +187,15 @@ impl Kind {
         } else if sees {
             no(format!("at least {needed} must find it"))
         } else {
-            let seen = percent(tally.detectable);
-            (Held::Untold, format!(": CANNOT TELL here, where races see only effects above {seen}"))
+            let left = match tally.truth {
+                Some(_) => String::new(),
+                None => format!(" and its start leaves {} of it", percent(effect)),
+            };
+            let surely = percent(surely);
+            (
+                Held::Untold,
+                format!(": CANNOT TELL here, where races surely find only effects above {surely}{left}"),
+            )
         };
         let missed = outside.map_or(String::new(), |n| format!(", and its size lay outside {n} intervals"));
         let line = format!(
@@ -274,7 +295,36 @@ mod tests {
         assert_eq!(verdict((0, 0), noisy(0, 5)).0, Held::Untold);
         assert_eq!(verdict((0, 0), noisy(0, 6)).0, Held::Yes);
         assert_eq!(verdict((0, 0), noisy(1, 0)).0, Held::No);
+        let (_, lines) = verdict((0, 0), noisy(0, 5));
+        assert!(
+            lines[1].ends_with("CANNOT TELL here, where races surely find only effects above 4.00 %."),
+            "{lines:?}"
+        );
         assert_eq!(Held::Untold.max(Held::No).outcome(), Outcome::No);
         assert_eq!((Held::Yes.outcome(), Held::Untold.outcome()), (Outcome::Yes, Outcome::Unavailable));
+    }
+
+    /// Of a tenth that was planted, a process shows less, and a busy machine may hide that; but not where it would be seen.
+    #[test]
+    fn a_busy_machine_hides_slowdowns_of_processes_and_a_laboratory_does_not() {
+        let process = |detectable, ratio, slow| Tally {
+            covered: None,
+            truth: None,
+            detectable,
+            ratio,
+            ..tally("chain", 0.1, 10, 0, slow)
+        };
+        let of = |found: Tally| {
+            let equals = tally("true again", 0.0, 200, 0, 0);
+            Kind { name: "processes".into(), equals, planted: vec![found] }.verdict(&LUCK, 0.1)
+        };
+        let (busy, lines) = of(process(0.0334, 0.959, 4));
+        assert_eq!(busy, Held::Untold, "{lines:?}");
+        assert!(lines[1].contains("above 6.68 % and its start leaves 4.28 % of it"), "{lines:?}");
+        assert_eq!(of(process(0.0334, 0.959, 9)).0, Held::Yes);
+        // A quiet machine must find it, whether the ratio shows it or not.
+        assert_eq!(of(process(0.014, 0.959, 8)).0, Held::No);
+        assert_eq!(of(process(0.014, 0.959, 9)).0, Held::Yes);
+        assert_eq!(of(process(0.014, 1.0, 0)).0, Held::No);
     }
 }

@@ -9,7 +9,7 @@ use lanework_race::record::Record;
 use lanework_race::study::Study;
 use lanework_race::table::folded;
 use lanework_study::markdown::{NONE, table};
-use lanework_study::races::peer_builds;
+use lanework_study::races::{allowed, peer_builds};
 use lanework_study::{CORRECT, Failure, Found, Options, Outcome, Session, document, leaks};
 use lanework_suite::leaks::Evidence;
 use lanework_suite::leaks::evidence::{Finding, Means, PlantedRow, Row};
@@ -49,8 +49,8 @@ impl Question {
             if part.means.is_empty() || part.what.is_empty() {
                 return Err(wrong("a part names operations and means".into()));
             }
-            if part.seconds.is_some_and(|s| !(0.1..=86_400.0).contains(&s)) {
-                return Err(wrong("a series takes from 0.1 to 86400 seconds".into()));
+            if let Some(Err(why)) = part.seconds.map(allowed) {
+                return Err(wrong(format!("seconds of a series: {why}")));
             }
         }
         if asked.quick.is_empty() || asked.full.is_empty() {

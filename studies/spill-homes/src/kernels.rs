@@ -132,6 +132,9 @@ impl Rustc {
         let output = Command::new(&self.command)
             .args(flags.split_whitespace())
             .arg(emit)
+            // Its temporary files would be in the current directory. That is not changed: rustup chooses a compiler by it.
+            .arg("--out-dir")
+            .arg(folder.path())
             .arg(folder.path().join("root.rs"))
             .stdin(Stdio::null())
             .output()
@@ -249,5 +252,23 @@ mod tests {
             .expect_err("no y")
             .0;
         assert!(why.starts_with("x: ") && why.contains("cannot find value"), "{why}");
+    }
+
+    #[test]
+    fn nothing_is_left_in_the_current_directory() {
+        let Ok(rustc) = Rustc::find() else {
+            println!("skipped: no rustc");
+            return;
+        };
+        let names = || {
+            let entries = fs::read_dir(".").expect("the current directory");
+            entries.map(|e| e.expect("an entry").file_name()).collect::<BTreeSet<_>>()
+        };
+        let before = names();
+        // As if it had been interrupted.
+        let flags = "--crate-type lib -C save-temps";
+        let made = rustc.assembly("x", &[("root.rs", "pub fn f(x: u8) -> u8 { x.wrapping_mul(3) }")], flags);
+        assert!(made.expect("it compiles").text.contains("ret"));
+        assert_eq!(names(), before);
     }
 }

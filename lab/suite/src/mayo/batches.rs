@@ -37,9 +37,9 @@ fn subject(context: &Context, params: &'static Params, operation: Operation, ite
         let made = move || in_batches(engine.clone()?, fastest(&cpu)?, params, operation, (items, threads));
         Variant::new(name, made).cores(threads).units(items as u64)
     };
-    let engine = |how: Select<'_>| Engine::choose(&cpu, how).map_err(|u| Unavailable::because(u.to_string()));
-    let mut variants =
-        BACKENDS.iter().map(|b| variant(b.name().to_owned(), engine(Select::Named(b.name())), 1));
+    // The variant's name is the backend's, so the reason does not repeat it.
+    let named = |name| Engine::choose(&cpu, Select::Named(name)).map_err(|u| Unavailable::because(u.why));
+    let mut variants = BACKENDS.iter().map(|b| variant(b.name().to_owned(), named(b.name()), 1));
     let first =
         variants.next().unwrap_or_else(|| Variant::new("none", || Err(Unavailable::because("no backend"))));
     let gated = context.clone();
@@ -50,7 +50,8 @@ fn subject(context: &Context, params: &'static Params, operation: Operation, ite
     if cores < 2 {
         return subject;
     }
-    let best = engine(context.settings.select("mayo"));
+    let best = Engine::choose(&cpu, context.settings.select("mayo"));
+    let best = best.map_err(|u| Unavailable::because(u.to_string()));
     let name = format!("{}+threads={cores}", best.as_ref().map_or("best", Engine::name));
     subject.with(variant(name, best, cores))
 }
