@@ -175,7 +175,9 @@ mod tests {
     use crate::Program;
 
     fn decoded(said: &str) -> Instruction {
-        Program::new("f.s", format!("f: {said}\n ret\n")).expect("a program").ops[0].instruction
+        let out = Program::new("f.s", format!("f: {said}\n ret\n")).expect("a program").ops[0].instruction;
+        assert!(!out.is_invalid(), "{said}");
+        out
     }
 
     #[test]
