@@ -123,7 +123,7 @@ fn every_file_that_a_document_names_exists() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// A longer design is read by nobody; what one room needs goes on a page of its own.
+/// The lines of a design that is too long to read. Part of it then needs a page of its own.
 fn longer(text: &str) -> Option<usize> {
     Some(text.lines().count()).filter(|&lines| lines > 200)
 }

@@ -337,7 +337,7 @@ fn whole_processes_are_raced_behind_a_check() {
     let rows = hidden["results"].as_array().expect("rows");
     assert!(!rows.iter().any(|r| r["subject"] == "process/peak"), "{hidden}");
     let remarks = hidden["remarks"].to_string();
-    assert!(remarks.contains("no more than this command's own"), "{remarks}");
+    assert!(remarks.contains("do not exceed this command's own"), "{remarks}");
     // A command that fails, is missing, or prints something else is not timed.
     assert_eq!(race(&["sh -c 'exit 3'"]).status.code(), Some(1));
     assert_eq!(race(&["/no/such/program"]).status.code(), Some(2));

@@ -98,7 +98,7 @@ fn a_run_that_traced_is_too_long_is_not_called_clean() {
     assert!(matches!(row.finding, Finding::NotApplicable(_)), "{row:?}");
 }
 
-/// One secret has nothing to differ from: that is no judgement, however much it leaks.
+/// A check needs two secrets to compare. With one it gives no verdict, even for code that leaks.
 #[test]
 fn one_secret_is_not_judged() {
     let leaks =

@@ -228,8 +228,8 @@ pub struct ProcessOutcome {
     /// All runs of each variant, in the order given.
     pub variants: Vec<Usage>,
     /// The same pairs by processor time (user and system together), user time, system time and peak memory, with a
-    /// control each. A figure is left out if it is 0 in some run, since the kernel counts coarsely. So is memory that is no more than
-    /// [`Usage::own_peak_kib`] in some run. A remark says so.
+    /// control each. A figure is left out if it is 0 in some run, since the kernel counts coarsely. Memory is left out
+    /// unless every run exceeds [`Usage::own_peak_kib`]. A remark says so.
     pub others: Vec<Outcome>,
 }
 
@@ -287,7 +287,7 @@ fn by_figure(
                 Some(format!("{name}: the {} figure is 0 in some runs and is not compared", figure.name))
             }
             Some(own) if run.peak_kib <= own => Some(format!(
-                "{name}: in some runs its peak memory is no more than this command's own {own} KiB, and is not compared"
+                "{name}: peak memory is not compared, since some runs do not exceed this command's own {own} KiB"
             )),
             _ => None,
         }

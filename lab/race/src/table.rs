@@ -185,7 +185,7 @@ fn verdict_cell(row: &ResultRow, style: Style) -> Cell {
     }
 }
 
-/// A table that is no wider than `width`, if that is known: cells are broken instead of lines.
+/// A table that fits `width`, if that is known: cells are broken instead of lines.
 fn new_table(style: Style, width: Option<u16>) -> Table {
     let mut table = Table::new();
     match style {
@@ -213,7 +213,7 @@ fn terminal_width() -> Option<u16> {
 }
 
 /// The results as a table, each subject's baseline above its challengers. Below it are the variants that could not
-/// run, the notes, the remarks and the command. For a terminal, the table is no wider than it.
+/// run, the notes, the remarks and the command. On a terminal, the table fits its width.
 #[must_use]
 pub fn render(record: &Record, style: Style) -> String {
     within(record, style, if style == Style::Terminal { terminal_width() } else { None })

@@ -206,7 +206,7 @@ fn a_command_that_needs_more_memory_is_told_by_it() {
     assert_eq!((peak.subject.as_str(), peak.variant.as_str()), ("two/peak", "large"));
     assert_eq!((peak.verdict, peak.unit.as_str()), (Verdict::Slower, "KiB"));
     assert!(peak.ratio < 0.5 && peak.median > 320_000_000.0 / 1024.0, "{} {}", peak.ratio, peak.median);
-    let told = |remarks: &[String]| matches!(remarks, [one] if one.starts_with("small: ") && one.contains("no more than this command's own"));
+    let told = |remarks: &[String]| matches!(remarks, [one] if one.starts_with("small: ") && one.contains("do not exceed this command's own"));
     assert!(told(&memory.remarks), "{:?}", memory.remarks);
     let memory = others(&small, &[large]);
     assert!(memory.results.is_empty() && told(&memory.remarks), "{memory:?}");

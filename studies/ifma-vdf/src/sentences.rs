@@ -65,10 +65,9 @@ pub(super) fn told(plan: &Plan, measured: &Measured) -> Vec<String> {
 fn cause(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Slower => {
-            "So the loss is not its laptop's alone. It cannot come from multiplication being a large part: sampled, big multiplications are about 5 % \
-             of chiavdf's squaring and the two GCDs two thirds, so that the multiplications could at best have won those 5 %, and what was lost \
-             was lost in getting numbers in and out of their form. Its suspicion, the instruction cache, is not excluded there by anything \
-             measured here: its core has another one."
+            "So the loss is not specific to the report's laptop. Sampled, large multiplications take about 5 % of chiavdf's squaring, and the two \
+             GCDs two thirds. Faster multiplications could win at most those 5 %, so the loss went into converting numbers. Nothing measured \
+             here excludes the instruction cache, which the report suspected: the laptop's core has another one."
         }
         Verdict::Faster => {
             "So its loss does not show on this machine; what caused it there cannot be told from here."

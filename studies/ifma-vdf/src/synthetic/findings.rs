@@ -5,9 +5,9 @@ use super::Synthetic;
 
 /// What the figures after other code do not show. They are differences of two large times, and repeated runs on one machine
 /// put the same one on either side of 0.
-const CACHE: &str = "Whether the instruction cache is the cause is not settled: what a product adds to other code's time is a difference \
-    of two large times, and swings by tens of cycles and across 0 between runs (from -66 to +14 in earlier ones on a Zen 4), since \
-    fetching the other code hides some of the work.";
+const CACHE: &str = "Whether the instruction cache is the cause is not settled. What a product adds to other code's time is a difference of two \
+    large times. It swings by tens of cycles and across 0 between runs (from -66 to +14 in earlier ones on a Zen 4), since fetching the \
+    other code hides some of the work.";
 
 /// The report's sum of parts for 512 bits takes the conversion of 1,024.
 const SLIP: &str = "The report adds up 17 + 17 + 67 + 24 = 125 cycles for a 512-bit product with its conversions. Its own line for one 512-bit \
