@@ -221,13 +221,13 @@ fn sponge_group<const L: usize>(
     for start in (0..=len).step_by(RATE) {
         let end = len.min(start + RATE);
         for (lane, message) in messages.iter().enumerate().take(L) {
-            absorb(&message[start..end], 0, |i, word| state.0[i][lane] ^= word);
+            absorb_lane(&mut state, lane, &message[start..end], 0);
         }
         if end - start == RATE {
             permute(&mut state);
         } else {
             for lane in 0..L {
-                absorb(&[0x1f], end - start, |i, word| state.0[i][lane] ^= word);
+                absorb_lane(&mut state, lane, &[0x1f], end - start);
                 state.0[RATE / 8 - 1][lane] ^= 1 << 63;
             }
         }
@@ -235,19 +235,33 @@ fn sponge_group<const L: usize>(
     for start in (0..out_len).step_by(RATE) {
         permute(&mut state);
         for (lane, out) in outs.iter_mut().enumerate().take(L) {
-            let end = out_len.min(start + RATE);
-            let (words, tail) = out[start..end].as_chunks_mut::<8>();
-            for (bytes, word) in words.iter_mut().zip(&state.0) {
-                *bytes = word[lane].to_le_bytes();
-            }
-            if !tail.is_empty() {
-                let mut word = state.0[words.len()][lane].to_le_bytes();
-                tail.copy_from_slice(&word[..tail.len()]);
-                word.zeroize();
-            }
+            squeeze_lane(&state, lane, &mut out[start..out_len.min(start + RATE)]);
         }
     }
     state.0.as_flattened_mut().zeroize();
+}
+
+/// Adds to one lane what [`absorb`] says. A call, since AVX-512 would make gathers and scatters of this loop, and no
+/// vendor promises their time.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+#[inline(never)]
+fn absorb_lane<const L: usize>(state: &mut Lanes<L>, lane: usize, bytes: &[u8], position: usize) {
+    absorb(bytes, position, |i, word| state.0[i][lane] ^= word);
+}
+
+/// The first bytes of one lane, at most a block. A call for the reason that [`absorb_lane`] gives.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+#[inline(never)]
+fn squeeze_lane<const L: usize>(state: &Lanes<L>, lane: usize, out: &mut [u8]) {
+    let (words, tail) = out.as_chunks_mut::<8>();
+    for (bytes, word) in words.iter_mut().zip(&state.0) {
+        *bytes = word[lane].to_le_bytes();
+    }
+    if !tail.is_empty() {
+        let mut word = state.0[words.len()][lane].to_le_bytes();
+        tail.copy_from_slice(&word[..tail.len()]);
+        word.zeroize();
+    }
 }
 
 /// Overwrites `WORDS` words of the stack below the caller, where a permutation that has just returned kept its spills.
