@@ -5,10 +5,13 @@
 //! is never carried through: its upper part moves up one lane with every product, and division by the window's 2^s
 //! moves a part of it down again, so digits stay below 2^49.
 //!
+//! One number is positive and one negative, and so the difference of their sizes is a sum: matrices and cofactors have
+//! no signs, and a step of the words is four instructions shorter.
+//!
 //! The words run ahead of the rows. A window is two runs of a fixed number of steps. A word's upper bits come from its
 //! number's top, its lower bits from the bottom. Top and bottom after a window come from the rows before it, one window
-//! late, so that no step waits for a row. Tops only decide which number counts as the larger: a wrong top makes a
-//! number negative and delays the end. Bottoms are exact.
+//! late, so that no step waits for a row. Tops only decide which number counts as the larger: a wrong top leaves both
+//! numbers with one sign, which is noticed and mended, and delays the end. Bottoms are exact.
 
 use core::arch::x86_64::*;
 
@@ -18,7 +21,7 @@ use rows::{
     BASE, BIAS, LANES, Stored, digits, division, factor_row, factor_rows, factors, load, row, rows,
     short_window, store,
 };
-use words::{EXACT, FIRST, Matrix, SECOND, careful, run, turn, turn_wide};
+use words::{EXACT, FIRST, SECOND, run, sign, signed};
 
 mod rows;
 #[cfg(test)]
@@ -30,8 +33,8 @@ const DIGIT: u32 = 46;
 /// Least shifts of a window; its matrix is scaled up if needed. After this many, the rest of a lane's sum is so small
 /// that a number's digits end with the number, without endless sign digits.
 const LEAST: u32 = DIGIT + 3;
-/// Shifts of two runs that make a window; with fewer there is a third.
-const ENOUGH: u32 = 34;
+/// Bits that a matrix's entries are moved up for the sums of tops: they have fewer than `DIGIT`.
+const SPARE: u32 = 63 - DIGIT;
 /// Bits of a cofactor, at most, so that it and its sign are in the lowest 11 limbs.
 const ROOM: u32 = 700;
 
@@ -42,7 +45,7 @@ const SHORT: i64 = 7 * DIGIT as i64 - 4;
 ///
 /// `None` if they have a common divisor, and in rare cases that the other function handles.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,bmi1,bmi2,adx")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,lzcnt,bmi1,bmi2,adx")]
 pub(super) fn invert<const M: usize>(a: &[u64; 8], b: &[u64; 8]) -> Option<Inverse<M>> {
     let zeros = a[0].trailing_zeros();
     if b[0] & 1 == 0 || zeros == 64 {
@@ -69,47 +72,35 @@ pub(super) fn invert<const M: usize>(a: &[u64; 8], b: &[u64; 8]) -> Option<Inver
     let mut exponent = 64 * n as i64 - 64 - i64::from(lead);
 
     let bias = _mm512_set1_epi64(BIAS);
+    let biased = |x: [__m512i; 2]| [_mm512_add_epi64(x[0], bias), _mm512_add_epi64(x[1], bias)];
     let unbias = |x: [__m512i; 2]| [_mm512_sub_epi64(x[0], bias), _mm512_sub_epi64(x[1], bias)];
-    let (mut x, mut y) = (digits(a), digits(b));
+    let minus = |x: [__m512i; 2]| x.map(|x| _mm512_sub_epi64(_mm512_setzero_si512(), x));
+    let start = [unbias(digits(a)), minus(unbias(digits(b)))];
+    let [mut x, mut y] = start.map(biased);
     let mut stored = [Stored([0; BASE + LANES]); 2];
-    store(unbias(x), &mut stored[0]);
-    store(unbias(y), &mut stored[1]);
+    store(start[0], &mut stored[0]);
+    store(start[1], &mut stored[1]);
     let (mut u, mut v) = ([bias; 2], [bias; 2]);
     u[0] = _mm512_mask_add_epi64(bias, 1, bias, _mm512_set1_epi64(1));
 
     let (mut shift, mut window, mut growth, mut wide) = (zeros, 0, 1, true);
-    loop {
+    let last = loop {
         let length_before = exponent + 64;
         // SAFETY: the features are there.
-        let (mut m, mut l) = unsafe { run::<FIRST>(high, low, EXACT - 1) };
+        let (first, l) = unsafe { run::<FIRST>(high, low, EXACT - 1) };
+        let mut m = first;
         // The middle: tops of 40 bits suffice, and a multiplication has room for no more.
-        let (p, q) = ((high.0 >> 24) as i64, (high.1 >> 24) as i64);
-        let mut t0 = m.f0.wrapping_mul(p).wrapping_add(m.g0.wrapping_mul(q));
-        let mut t1 = m.f1.wrapping_mul(p).wrapping_add(m.g1.wrapping_mul(q));
-        if (t0 | t1) < 0 {
-            turn(t0 < 0, &mut m.f0, &mut m.g0, &mut l.0, &mut t0);
-            turn(t1 < 0, &mut m.f1, &mut m.g1, &mut l.1, &mut t1);
-        }
-        let first = m;
-        let lead = (t0 | t1).leading_zeros() & 63;
-        let tops = ((t0 as u64) << lead, (t1 as u64) << lead);
-        // SAFETY: the features are there.
-        let (k, mut l) = unsafe { run::<SECOND>(tops, l, (63 - m.shift).min(EXACT - 1)) };
-        m = k.after(&m);
-        if m.shift < ENOUGH {
-            if m.size() >> 32 != 0 {
-                return None;
-            }
-            let (p, q) = ((tops.0 >> 24) as i64, (tops.1 >> 24) as i64);
-            let mut t0 = k.f0.wrapping_mul(p).wrapping_add(k.g0.wrapping_mul(q));
-            let mut t1 = k.f1.wrapping_mul(p).wrapping_add(k.g1.wrapping_mul(q));
-            if (t0 | t1) < 0 {
-                turn(t0 < 0, &mut m.f0, &mut m.g0, &mut l.0, &mut t0);
-                turn(t1 < 0, &mut m.f1, &mut m.g1, &mut l.1, &mut t1);
-            }
-            let lead = (t0 | t1).leading_zeros() & 63;
-            let tops = ((t0 as u64) << lead, (t1 as u64) << lead);
-            m = careful(tops, l, 62 - m.shift).after(&m);
+        let (t0, t1) = first.values(high.0 >> 24, high.1 >> 24);
+        // Signs that do not differ are wrong: a word was too far from its number, and the window ends here.
+        if ((t0 ^ t1) as i64) < 0 {
+            let signs = (sign(t0), sign(t1));
+            let size = (signed(t0, signs.0), signed(t1, signs.1));
+            let lead = (size.0 | size.1).leading_zeros() & 63;
+            let tops = (size.0 << lead, size.1 << lead);
+            let l = (signed(l.0, signs.0), signed(l.1, signs.1));
+            // SAFETY: the features are there.
+            let (second, _) = unsafe { run::<SECOND>(tops, l, (63 - m.shift).min(EXACT - 1)) };
+            m = second.after(&m);
         }
         // In one window of some hundreds, entries would be too long: take half of it, or keep its few shifts.
         let length = m.length();
@@ -117,73 +108,70 @@ pub(super) fn invert<const M: usize>(a: &[u64; 8], b: &[u64; 8]) -> Option<Inver
         if few && m.shift >= DIGIT - 1 {
             m = first;
         }
+        if few && m.size() >> DIGIT != 0 {
+            return None;
+        }
         // The window's end, from the rows before it.
         let at = exponent + 2;
         let (p, q) = (stored[0].top(at), stored[1].top(at));
-        let sum = |f: i64, g: i64, p: i64, q: i64| {
-            (i128::from(f) * i128::from(p)).wrapping_add(i128::from(g) * i128::from(q))
+        // Bits above the word that a window's sum usually has are enough for the next run.
+        let sum = |f: u64, g: u64| {
+            let wide = |f: u64, p: i64| i128::from((f << SPARE) as i64) * i128::from(p);
+            let t = wide(f, p).wrapping_add(wide(g, q));
+            ((t >> 64) as u64, t as u64)
         };
-        let (mut t0, mut t1) = (sum(m.f0, m.g0, p, q), sum(m.f1, m.g1, p, q));
-        let ((p0, p1), (q0, q1)) = (stored[0].bottom(), stored[1].bottom());
-        let bottom = |f: i64, g: i64| {
-            let low = sum(f, g, p0, q0);
-            let above = ((low >> 64) as u64)
-                .wrapping_add((f as u64).wrapping_mul(p1 as u64))
-                .wrapping_add((g as u64).wrapping_mul(q1 as u64));
-            low as u64 >> m.shift | above << 1 << (63 - m.shift)
+        let ((h0, l0), (h1, l1)) = (sum(m.f0, m.g0), sum(m.f1, m.g1));
+        let (p, q) = (stored[0].bottom(), stored[1].bottom());
+        let bottom = |f: u64, g: u64| {
+            let wide = |f: u64, (low, high): (u64, u64)| {
+                let p = u128::from(f) * u128::from(low);
+                p.wrapping_add(u128::from(f.wrapping_mul(high)) << 64)
+            };
+            let sum = wide(f, p).wrapping_add(wide(g, q));
+            // A sum, since SHRD is slow on AMD's processors.
+            (sum as u64 >> m.shift).wrapping_add(((sum >> 64) as u64) << 1 << (63 - m.shift))
         };
-        let mut l = (bottom(m.f0, m.g0), bottom(m.f1, m.g1));
-        if (t0 | t1) < 0 {
-            turn_wide(t0 < 0, &mut m.f0, &mut m.g0, &mut l.0, &mut t0);
-            turn_wide(t1 < 0, &mut m.f1, &mut m.g1, &mut l.1, &mut t1);
-        }
-        let (h0, h1) = ((t0 >> 64) as u64, (t1 >> 64) as u64);
+        let mut ends = (bottom(m.f0, m.g0), bottom(m.f1, m.g1));
+        let signs = (sign(h0), sign(h1));
+        low = (signed(ends.0, signs.0), signed(ends.1, signs.1));
+        let (h0, h1) = (signed(h0, signs.0), signed(h1, signs.1));
         let mut lead = (h0 | h1).leading_zeros();
-        low = l;
-        if lead < 64 {
-            let top = |h: u64, t: i128| h << lead | t as u64 >> 1 >> (63 - lead);
-            high = (top(h0, t0), top(h1, t1));
-        } else {
+        high = (h0 << (lead & 63), h1 << (lead & 63));
+        if lead == 64 {
             // Near the end numbers may shrink by more than a word at once.
-            let more = (t0 as u64 | t1 as u64).leading_zeros();
-            high = ((t0 as u64) << (more & 63), (t1 as u64) << (more & 63));
+            let more = (l0 | l1).leading_zeros();
+            high = (l0 << (more & 63), l1 << (more & 63));
             lead += more;
         }
-        exponent = (at - i64::from(m.shift) + 64 - i64::from(lead)).max(-64);
+        exponent = (at - i64::from(m.shift + SPARE) + 64 - i64::from(lead)).max(-64);
 
         // The lanes.
-        let end = low.0 & low.1 & 1 == 0;
+        let end = ends.0 & ends.1 & 1 == 0;
         let up = if end || few { 0 } else { LEAST.saturating_sub(m.shift) };
-        let m =
-            Matrix { f0: m.f0 << up, g0: m.g0 << up, f1: m.f1 << up, g1: m.g1 << up, shift: m.shift + up };
         growth += if few { DIGIT } else { length };
         if growth > ROOM || m.shift == 0 && !end {
             return None;
         }
-        shift += m.shift;
-        let by = m.shift;
-        let matrix = m;
-        let m = factors(&m);
+        let by = m.shift + up;
+        shift += by;
+        let m = factors(&m, up);
         if !end {
             wide &= length_before > SHORT;
             if few {
-                short_window(matrix, &mut stored);
-                x = load(&stored[0]).map(|x| _mm512_add_epi64(x, bias));
-                y = load(&stored[1]).map(|x| _mm512_add_epi64(x, bias));
+                short_window(&m, by, &mut stored);
+                (x, y) = (biased(load(&stored[0])), biased(load(&stored[1])));
             } else if wide {
                 let by = division(by);
                 let next = [rows(&m, 0, x, y, &by), rows(&m, 1, x, y, &by)];
                 store(next[0], &mut stored[0]);
                 store(next[1], &mut stored[1]);
-                x = next[0].map(|x| _mm512_add_epi64(x, bias));
-                y = next[1].map(|x| _mm512_add_epi64(x, bias));
+                [x, y] = next.map(biased);
             } else {
                 let by = division(by);
                 let next = [row(&m, 0, x[0], y[0], &by), row(&m, 1, x[0], y[0], &by)];
                 store([next[0], _mm512_setzero_si512()], &mut stored[0]);
                 store([next[1], _mm512_setzero_si512()], &mut stored[1]);
-                x[0] = _mm512_add_epi64(next[0], bias);
-                y[0] = _mm512_add_epi64(next[1], bias);
+                [x[0], y[0]] = next.map(|x| _mm512_add_epi64(x, bias));
             }
         }
         if window < 7 {
@@ -192,16 +180,24 @@ pub(super) fn invert<const M: usize>(a: &[u64; 8], b: &[u64; 8]) -> Option<Inver
             (u, v) = (factor_rows(&m, 0, u, v), factor_rows(&m, 1, u, v));
         }
         window += 1;
+        if signs.0 == signs.1 {
+            // A wrong word made a number negative. One changes its sign.
+            let other = minus(load(&stored[1]));
+            store(other, &mut stored[1]);
+            y = biased(other);
+            v = biased(minus(unbias(v)));
+            ends.1 = ends.1.wrapping_neg();
+        }
         if end {
             // The numbers are so short that the bottoms hold them whole.
             if length_before > 62 {
                 return None;
             }
-            break;
+            break ends;
         }
-    }
+    };
     // One of the numbers is 0, the other the common divisor: 1 or -1, or there is no inverse.
-    let (one, zero, factor) = if low.0 & 1 != 0 { (low.0, low.1, u) } else { (low.1, low.0, v) };
+    let (one, zero, factor) = if last.0 & 1 != 0 { (last.0, last.1, u) } else { (last.1, last.0, v) };
     let negative = one == u64::MAX;
     if zero != 0 || one != 1 && !negative {
         return None;

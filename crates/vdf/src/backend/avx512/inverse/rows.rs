@@ -30,13 +30,14 @@ impl Stored {
         (d[0] >> bit).wrapping_add((d[1].wrapping_add(d[2] << DIGIT)) << (u64::from(DIGIT) - bit))
     }
 
-    /// The low 128 bits: 64 of them as a signed number, and the upper half.
+    /// The low 128 bits, as two words.
     #[inline(always)]
-    pub(super) fn bottom(&self) -> (i64, i64) {
+    pub(super) fn bottom(&self) -> (u64, u64) {
         let d: &[i64; 3] = self.0[BASE..].first_chunk().expect("three digits");
-        let low = i128::from(d[0]).wrapping_add(i128::from(d[1]) << DIGIT);
-        let high = ((low >> 64) as i64).wrapping_add(d[2] << (2 * DIGIT - 64));
-        (low as i64, high.wrapping_add((low as i64) >> 63 & 1))
+        let (low, carry) = (d[0] as u64).overflowing_add((d[1] << DIGIT) as u64);
+        let above = (d[0] >> 63) + (d[1] >> (64 - DIGIT));
+        let high = above.wrapping_add(d[2] << (2 * DIGIT - 64)) as u64;
+        (low, high.wrapping_add(u64::from(carry)))
     }
 }
 
@@ -47,9 +48,6 @@ pub(super) struct Factors {
     g: [__m512i; 2],
     /// The negative of the digits' bias in the upper sums.
     less: [__m512i; 2],
-    /// Of negative factors.
-    minus_f: [__mmask8; 2],
-    minus_g: [__mmask8; 2],
 }
 
 /// The positions of eight digits in eight limbs.
@@ -80,34 +78,29 @@ const fn cut_table(first: u64) -> Cut {
 macro_rules! lanes_fn {
     ($($item:item)*) => { $(
         #[inline]
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,bmi1,bmi2,adx")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,lzcnt,bmi1,bmi2,adx")]
         $item
     )* };
 }
 
 lanes_fn! {
-    pub(super) fn factors(m: &Matrix) -> Factors {
-        let all = |x: i64| _mm512_set1_epi64(x << (52 - DIGIT));
-        let sign = |x: i64| (x >> 63) as __mmask8;
-        let less = |f: i64, g: i64| _mm512_set1_epi64(-(f + g) << (51 - DIGIT));
-        Factors {
-            f: [all(m.f0), all(m.f1)],
-            g: [all(m.g0), all(m.g1)],
-            less: [less(m.f0, m.g0), less(m.f1, m.g1)],
-            minus_f: [sign(m.f0), sign(m.f1)],
-            minus_g: [sign(m.g0), sign(m.g1)],
-        }
+    /// Entries times 2^up.
+    pub(super) fn factors(m: &Matrix, up: u32) -> Factors {
+        let all = |x: u64| _mm512_set1_epi64((x << (up + 52 - DIGIT)) as i64);
+        let (f, g) = ([all(m.f0), all(m.f1)], [all(m.g0), all(m.g1)]);
+        let less = |f: __m512i, g: __m512i| {
+            let sum = _mm512_srli_epi64::<1>(_mm512_add_epi64(f, g));
+            _mm512_sub_epi64(_mm512_setzero_si512(), sum)
+        };
+        Factors { f, g, less: [less(f[0], g[0]), less(f[1], g[1])] }
     }
 
     /// Row i of the matrix on one register of each number: lower parts, and upper parts before they move up.
     fn products(m: &Factors, i: usize, x: __m512i, y: __m512i) -> (__m512i, __m512i) {
         let zero = _mm512_setzero_si512();
         let low = _mm512_madd52lo_epu64(_mm512_madd52lo_epu64(zero, x, m.f[i]), y, m.g[i]);
-        let high = _mm512_madd52hi_epu64(m.less[i], x, m.f[i]);
-        let other = _mm512_madd52hi_epu64(zero, y, m.g[i]);
-        let high = _mm512_mask_sub_epi64(high, m.minus_f[i], high, x);
-        let other = _mm512_mask_sub_epi64(other, m.minus_g[i], other, y);
-        (_mm512_srli_epi64::<{ 52 - DIGIT }>(low), _mm512_add_epi64(high, other))
+        let high = _mm512_madd52hi_epu64(_mm512_madd52hi_epu64(m.less[i], x, m.f[i]), y, m.g[i]);
+        (_mm512_srli_epi64::<{ 52 - DIGIT }>(low), high)
     }
 
     /// A cofactor's row of one register.
@@ -127,11 +120,11 @@ lanes_fn! {
         [_mm512_add_epi64(_mm512_add_epi64(low0, bias), up0), _mm512_add_epi64(_mm512_add_epi64(low1, bias), up1)]
     }
 
-    /// Sums of lanes, rounded and cut at bit `shift` - DIGIT: the part that stays in a lane, and the part for the lane
+    /// Sums of lanes, rounded and cut at the division's bit: the part that stays in a lane, and the part for the lane
     /// below.
-    fn cut(x: __m512i, shift: __m128i, rest: __m128i, round: __m512i) -> (__m512i, __m512i) {
-        let stays = _mm512_sra_epi64(_mm512_add_epi64(x, round), shift);
-        let down = _mm512_srai_epi64::<{ 64 - DIGIT }>(_mm512_sll_epi64(x, rest));
+    fn cut(x: __m512i, by: &Division) -> (__m512i, __m512i) {
+        let stays = _mm512_srav_epi64(_mm512_add_epi64(x, by.round), by.shift);
+        let down = _mm512_srai_epi64::<{ 64 - DIGIT }>(_mm512_sllv_epi64(x, by.rest));
         (stays, down)
     }
 
@@ -143,7 +136,7 @@ lanes_fn! {
         // Everything one lane lower: the upper parts are back in their places.
         let zero = _mm512_setzero_si512();
         let sum = _mm512_add_epi64(_mm512_alignr_epi64::<1>(zero, low), high);
-        let (stays, down) = cut(sum, by.shift, by.rest, by.round);
+        let (stays, down) = cut(sum, by);
         _mm512_add_epi64(stays, _mm512_alignr_epi64::<1>(zero, down))
     }
 
@@ -155,8 +148,8 @@ lanes_fn! {
         let zero = _mm512_setzero_si512();
         let sum0 = _mm512_add_epi64(_mm512_alignr_epi64::<1>(low1, low0), high0);
         let sum1 = _mm512_add_epi64(_mm512_alignr_epi64::<1>(zero, low1), high1);
-        let (stays0, down0) = cut(sum0, by.shift, by.rest, by.round);
-        let (stays1, down1) = cut(sum1, by.shift, by.rest, by.round);
+        let (stays0, down0) = cut(sum0, by);
+        let (stays1, down1) = cut(sum1, by);
         [
             _mm512_add_epi64(stays0, _mm512_alignr_epi64::<1>(down1, down0)),
             _mm512_add_epi64(stays1, _mm512_alignr_epi64::<1>(zero, down1)),
@@ -171,11 +164,12 @@ lanes_fn! {
     }
 
     pub(super) fn division(shift: u32) -> Division {
-        let shift = u64::from(shift - DIGIT);
+        let shift = _mm512_set1_epi64(i64::from(shift - DIGIT));
+        let one = _mm512_set1_epi64(1);
         Division {
-            shift: _mm_cvtsi64_si128(shift as i64),
-            rest: _mm_cvtsi64_si128(64 - shift as i64),
-            round: _mm512_set1_epi64(1 << shift >> 1),
+            shift,
+            rest: _mm512_sub_epi64(_mm512_set1_epi64(64), shift),
+            round: _mm512_srli_epi64::<1>(_mm512_sllv_epi64(one, shift)),
         }
     }
 
@@ -210,19 +204,19 @@ lanes_fn! {
 
 /// A window of fewer bits than a digit, in memory.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,bmi1,bmi2,adx")]
-pub(super) fn short_window(m: Matrix, stored: &mut [Stored; 2]) {
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,lzcnt,bmi1,bmi2,adx")]
+pub(super) fn short_window(factors: &Factors, shift: u32, stored: &mut [Stored; 2]) {
     let bias = _mm512_set1_epi64(BIAS);
     let zero = _mm512_setzero_si512();
     let [x, y] = [load(&stored[0]), load(&stored[1])].map(|x| x.map(|x| _mm512_add_epi64(x, bias)));
-    let (factors, by) = (factors(&m), division(m.shift + DIGIT));
+    let by = &division(shift + DIGIT);
     for (i, out) in stored.iter_mut().enumerate() {
-        let (low0, high0) = products(&factors, i, x[0], y[0]);
-        let (low1, high1) = products(&factors, i, x[1], y[1]);
+        let (low0, high0) = products(factors, i, x[0], y[0]);
+        let (low1, high1) = products(factors, i, x[1], y[1]);
         let sum0 = _mm512_add_epi64(low0, _mm512_alignr_epi64::<7>(high0, zero));
         let sum1 = _mm512_add_epi64(low1, _mm512_alignr_epi64::<7>(high1, high0));
-        let (stays0, down0) = cut(sum0, by.shift, by.rest, by.round);
-        let (stays1, down1) = cut(sum1, by.shift, by.rest, by.round);
+        let (stays0, down0) = cut(sum0, by);
+        let (stays1, down1) = cut(sum1, by);
         let low = _mm512_add_epi64(stays0, _mm512_alignr_epi64::<1>(down1, down0));
         store([low, _mm512_add_epi64(stays1, _mm512_alignr_epi64::<1>(zero, down1))], out);
     }
@@ -230,7 +224,7 @@ pub(super) fn short_window(m: Matrix, stored: &mut [Stored; 2]) {
 
 /// Division by a window's power of two, less a digit.
 pub(super) struct Division {
-    shift: __m128i,
-    rest: __m128i,
+    shift: __m512i,
+    rest: __m512i,
     round: __m512i,
 }

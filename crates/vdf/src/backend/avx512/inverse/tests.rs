@@ -45,7 +45,7 @@ fn big(x: &[u64]) -> BigInt {
 
 fn present() -> bool {
     use Feature::*;
-    let needs = [Avx512f, Avx512bw, Avx512dq, Avx512vl, Avx512ifma, Avx512vbmi, Bmi1, Bmi2, Adx];
+    let needs = [Avx512f, Avx512bw, Avx512dq, Avx512vl, Avx512ifma, Avx512vbmi, Lzcnt, Bmi1, Bmi2, Adx];
     needs.iter().all(|&f| Cpu::detect().features().contains(f))
 }
 

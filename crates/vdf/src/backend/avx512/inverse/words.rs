@@ -3,33 +3,31 @@
 
 use core::arch::asm;
 
-use lanework_integer::kernels::unpack;
-
 use super::LEAST;
 
 /// Steps of a window's runs: even.
 pub(super) const FIRST: usize = 14;
 pub(super) const SECOND: usize = 12;
 /// Low bits of a word that are its number's.
-pub(super) const EXACT: u32 = 38;
+pub(super) const EXACT: u32 = 40;
 const LOW: u64 = (1 << EXACT) - 1;
 
-/// Rows (f0, g0) and (f1, g1) that shift by `shift`.
+/// Rows that shift by `shift`. Of numbers x and y, one positive and one negative, the next two are f0 x + g0 y and
+/// f1 x + g1 y, each over 2^shift; again one is positive and one negative. So no entry ever has a sign.
 #[derive(Clone, Copy)]
 pub(super) struct Matrix {
-    pub(super) f0: i64,
-    pub(super) g0: i64,
-    pub(super) f1: i64,
-    pub(super) g1: i64,
+    pub(super) f0: u64,
+    pub(super) g0: u64,
+    pub(super) f1: u64,
+    pub(super) g1: u64,
     pub(super) shift: u32,
 }
 
 impl Matrix {
-    /// As long as the longer row's sum of absolute values.
+    /// As long as the longer row's sum.
     #[inline(always)]
     pub(super) fn size(&self) -> u64 {
-        let size = |f: i64, g: i64| f.unsigned_abs().wrapping_add(g.unsigned_abs());
-        size(self.f0, self.g0) | size(self.f1, self.g1)
+        self.f0.wrapping_add(self.g0) | self.f1.wrapping_add(self.g1)
     }
 
     /// Bits of the longer row's sum, scaled up to at least `LEAST` shifts.
@@ -41,8 +39,8 @@ impl Matrix {
     /// The matrix of `m`, then this one.
     #[inline(always)]
     pub(super) fn after(&self, m: &Matrix) -> Matrix {
-        // Runs' entries have 32 bits with their signs.
-        let sum = |x: i64, y: i64, z: i64, w: i64| x.wrapping_mul(y).wrapping_add(z.wrapping_mul(w));
+        // Runs' entries have 31 bits.
+        let sum = |x: u64, y: u64, z: u64, w: u64| x.wrapping_mul(y).wrapping_add(z.wrapping_mul(w));
         Matrix {
             f0: sum(self.f0, m.f0, self.g0, m.f1),
             g0: sum(self.f0, m.g0, self.g0, m.g1),
@@ -51,54 +49,54 @@ impl Matrix {
             shift: self.shift + m.shift,
         }
     }
+
+    /// The values of the rows on the sizes of a positive and a negative number, modulo 2^64.
+    #[inline(always)]
+    pub(super) fn values(&self, a: u64, b: u64) -> (u64, u64) {
+        let value = |f: u64, g: u64| f.wrapping_mul(a).wrapping_sub(g.wrapping_mul(b));
+        (value(self.f0, self.g0), value(self.f1, self.g1))
+    }
 }
 
-/// N steps, N even, of the binary algorithm on words of odd numbers: the packed rows, as of `Lane::halve31`.
+/// N steps, N even, of the binary algorithm on words of odd numbers. Rows are packed: the factor of the first number is
+/// in the low half, that of the second in the upper half.
 ///
 /// # Safety
 /// BMI1 and BMI2.
 #[inline(always)]
-pub(super) unsafe fn steps<const N: usize>(a: u64, b: u64) -> (u64, u64) {
+unsafe fn steps<const N: usize>(a: u64, b: u64) -> (u64, u64) {
     let (mut m0, mut m1) = (1u64, 1u64 << 32);
-    // SAFETY: registers only; the instructions are there by the caller's promise. Two steps a turn: t = b - a, the
-    // rows' difference and its negative, and the carry of a - b chooses.
+    // SAFETY: registers only; the instructions are there by the caller's promise. Two steps a turn: t = b - a, and the
+    // carry of a - b chooses. The difference of two numbers is the sum of their rows, since one of them is negative.
     unsafe {
         asm!(
             ".rept {turns}",
             "mov {t}, {b}",
             "sub {t}, {a}",
             "tzcnt {z}, {t}",
-            "mov {r}, {m0}",
-            "sub {r}, {m1}",
-            "mov {n}, {m1}",
-            "sub {n}, {m0}",
+            "lea {r}, [{m0} + {m1}]",
             "mov {d}, {a}",
             "sub {d}, {b}",
             "cmovc {b}, {a}",
             "cmovc {d}, {t}",
             "cmovc {m1}, {m0}",
-            "cmovc {r}, {n}",
             "shrx {a}, {d}, {z}",
             "shlx {m1}, {m1}, {z}",
             "mov {t}, {b}",
             "sub {t}, {a}",
             "tzcnt {z}, {t}",
-            "mov {m0}, {r}",
-            "sub {m0}, {m1}",
-            "mov {n}, {m1}",
-            "sub {n}, {r}",
+            "lea {m0}, [{r} + {m1}]",
             "mov {d}, {a}",
             "sub {d}, {b}",
             "cmovc {b}, {a}",
             "cmovc {d}, {t}",
             "cmovc {m1}, {r}",
-            "cmovc {m0}, {n}",
             "shrx {a}, {d}, {z}",
             "shlx {m1}, {m1}, {z}",
             ".endr",
             turns = const N / 2,
             a = inout(reg) a => _, b = inout(reg) b => _, m0 = inout(reg) m0, m1 = inout(reg) m1,
-            t = out(reg) _, z = out(reg) _, r = out(reg) _, n = out(reg) _, d = out(reg) _,
+            t = out(reg) _, z = out(reg) _, r = out(reg) _, d = out(reg) _,
             options(pure, nomem, nostack)
         );
     }
@@ -107,7 +105,7 @@ pub(super) unsafe fn steps<const N: usize>(a: u64, b: u64) -> (u64, u64) {
 
 /// The same where [`steps`] went too far, with few enough steps to shift out at most `most` bits.
 #[inline(always)]
-pub(super) fn careful(high: (u64, u64), low: (u64, u64), most: u32) -> Matrix {
+fn careful(high: (u64, u64), low: (u64, u64), most: u32) -> Matrix {
     const MASK: u64 = (1 << 31) - 1;
     let word = |high: u64, low: u64| high & !MASK | low & MASK;
     let (mut a, mut b) = (word(high.0, low.0), word(high.1, low.1));
@@ -119,19 +117,19 @@ pub(super) fn careful(high: (u64, u64), low: (u64, u64), most: u32) -> Matrix {
             break;
         }
         // By masks: a branch would be mispredicted half of the time.
-        let less = -i64::from(less);
-        let choose = |no: i64, yes: i64| no ^ ((no ^ yes) & less);
-        let turn = |x: i64| (x ^ less) - less;
-        let next = |m0: i64, m1: i64| (turn(m0 - m1), choose(m1, m0) << zeros);
-        ((m.f0, m.f1), (m.g0, m.g1)) = (next(m.f0, m.f1), next(m.g0, m.g1));
+        let less = 0u64.wrapping_sub(u64::from(less));
+        let choose = |no: u64, yes: u64| no ^ ((no ^ yes) & less);
+        (m.f0, m.f1) = (m.f0 + m.f1, choose(m.f1, m.f0) << zeros);
+        (m.g0, m.g1) = (m.g0 + m.g1, choose(m.g1, m.g0) << zeros);
         m.shift += zeros;
-        b = choose(b as i64, a as i64) as u64;
-        a = (turn(difference as i64) as u64) >> zeros;
+        b = choose(b, a);
+        a = ((difference ^ less).wrapping_sub(less)) >> zeros;
     }
     m
 }
 
-/// One run: its matrix, of at most `most` shifts, and the low words after it.
+/// One run on the sizes of two numbers, one positive and one negative: its matrix, of at most `most` shifts, and the low
+/// words of the numbers after it, with the signs that they have if the first was positive.
 ///
 /// The words of a run may be wrong about parity, and the packed rows may overflow. So the outcome is checked: rows of
 /// determinant 2^s or its negative, whose values on the numbers are multiples of 2^s, keep the pair's lattice.
@@ -144,34 +142,35 @@ pub(super) unsafe fn run<const N: usize>(
     low: (u64, u64),
     most: u32,
 ) -> (Matrix, (u64, u64)) {
+    // Entries of 31 bits have a determinant of 63.
+    const ROOM: u64 = 0x8000_0000_8000_0000;
     let word = |high: u64, low: u64| high & !LOW | low & LOW;
     // SAFETY: the caller's promise.
     let (m0, m1) = unsafe { steps::<N>(word(high.0, low.0), word(high.1, low.1)) };
-    let ((f0, g0), (f1, g1)) = (unpack(m0), unpack(m1));
-    let det = f0.wrapping_mul(g1).wrapping_sub(f1.wrapping_mul(g0));
-    let shift = det.trailing_zeros();
-    let value = |f: i64, g: i64| (f as u64).wrapping_mul(low.0).wrapping_add((g as u64).wrapping_mul(low.1));
-    let (x0, x1) = (value(f0, g0), value(f1, g1));
-    let cut = (x0 | x1) << 1 << (63 - (shift & 63));
-    if (det >> (shift & 63)).wrapping_add(1) & !2 | cut as i64 != 0 || shift > most {
-        let m = careful(high, low, most);
-        return (m, (value(m.f0, m.g0) >> m.shift, value(m.f1, m.g1) >> m.shift));
+    let half = |m: u64| (u64::from(m as u32), m >> 32);
+    let ((f0, g0), (f1, g1)) = (half(m0), half(m1));
+    let det = f0.wrapping_mul(g1).wrapping_sub(f1.wrapping_mul(g0)) as i64;
+    let m = Matrix { f0, g0, f1, g1, shift: det.trailing_zeros() };
+    if m.shift <= most {
+        let (x0, x1) = m.values(low.0, low.1);
+        let cut = (x0 | x1) & ((1 << m.shift) - 1);
+        if (det >> m.shift).wrapping_add(1) as u64 & !2 | cut | (m0 | m1) & ROOM == 0 {
+            return (m, (x0 >> m.shift, x1 >> m.shift));
+        }
     }
-    (Matrix { f0, g0, f1, g1, shift }, (x0 >> shift, x1 >> shift))
+    let m = careful(high, low, most);
+    let (x0, x1) = m.values(low.0, low.1);
+    (m, (x0 >> m.shift, x1 >> m.shift))
 }
 
-/// Negates a row that is negative.
+/// The sign of a number in two's complement: 0, or all ones.
 #[inline(always)]
-pub(super) fn turn(negative: bool, f: &mut i64, g: &mut i64, low: &mut u64, top: &mut i64) {
-    if negative {
-        (*f, *g, *low, *top) = (-*f, -*g, low.wrapping_neg(), top.wrapping_neg());
-    }
+pub(super) fn sign(x: u64) -> u64 {
+    (x as i64 >> 63) as u64
 }
 
-/// Likewise.
+/// A number, or its negative where the sign is all ones.
 #[inline(always)]
-pub(super) fn turn_wide(negative: bool, f: &mut i64, g: &mut i64, low: &mut u64, top: &mut i128) {
-    if negative {
-        (*f, *g, *low, *top) = (-*f, -*g, low.wrapping_neg(), top.wrapping_neg());
-    }
+pub(super) fn signed(x: u64, sign: u64) -> u64 {
+    (x ^ sign).wrapping_sub(sign)
 }
