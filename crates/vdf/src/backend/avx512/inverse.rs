@@ -108,6 +108,7 @@ pub(super) fn invert<const M: usize>(a: &[u64; 8], b: &[u64; 8]) -> Option<Inver
         if few && m.shift >= DIGIT - 1 {
             m = first;
         }
+        // Equal words of numbers that are not equal lengthen a row without a shift.
         if few && m.size() >> DIGIT != 0 {
             return None;
         }

@@ -139,3 +139,42 @@ fn a_wrong_inverse_is_noticed() {
     assert!(!right(&a, &b, &Inverse { negative: !inverse.negative, ..inverse }));
     assert!(!right(&a, &b, &Inverse { shift: inverse.shift + 1, ..inverse }));
 }
+
+/// Numbers for which steps shift by up to `most` bits each, so that packed rows often overflow.
+fn unusual(random: &mut Random, most: u64) -> (u64, u64) {
+    let (mut a, mut b) = (random.next() & 0xff | 1, random.next() & 0xff | 1);
+    loop {
+        // A step backwards.
+        let before = b + (a << (1 + random.next() % most));
+        (a, b) = if random.next() & 1 != 0 { (before, b) } else { (b, before) };
+        if a.max(b) >> 52 != 0 {
+            return (a, b);
+        }
+    }
+}
+
+#[test]
+fn runs_keep_the_lattice() {
+    if !present() {
+        return;
+    }
+    let mut random = Random(3);
+    let (mut long, mut most_shifts) = (0, 0);
+    for i in 0..100_000 {
+        let low = unusual(&mut random, 2 + i % 9);
+        let lead = (low.0 | low.1).leading_zeros();
+        // SAFETY: `present` found the features.
+        let (m, ends) = unsafe { words::run::<FIRST>((low.0 << lead, low.1 << lead), low, EXACT - 1) };
+        let [f0, g0, f1, g1, a, b] = [m.f0, m.g0, m.f1, m.g1, low.0, low.1].map(i128::from);
+        assert!((f0 | g0 | f1 | g1) >> 31 == 0 && m.shift < EXACT, "{low:x?}");
+        assert_eq!((f0 * g1 - f1 * g0).abs(), 1 << m.shift, "{low:x?}");
+        for (value, end) in [(f0 * a - g0 * b, ends.0), (f1 * a - g1 * b, ends.1)] {
+            assert_eq!(value % (1 << m.shift), 0, "{low:x?}");
+            assert_eq!((value as u64 >> m.shift), end, "{low:x?}");
+        }
+        long += u32::from(m.shift > 31);
+        most_shifts = most_shifts.max(m.shift);
+    }
+    // Some runs go beyond a half's bits and are still right.
+    assert!(long > 100 && most_shifts == EXACT - 1, "{long} {most_shifts}");
+}
