@@ -241,15 +241,15 @@ fn sponge_group<const L: usize>(
     state.0.as_flattened_mut().zeroize();
 }
 
-/// Adds to one lane what [`absorb`] says. A call, since AVX-512 would make gathers and scatters of this loop, and no
-/// vendor promises their time.
+/// Adds bytes to one lane, laid down as [`absorb`] does. A call: inlined with AVX-512, the compiler makes gathers and
+/// scatters of the loop, and no vendor promises their time.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 #[inline(never)]
 fn absorb_lane<const L: usize>(state: &mut Lanes<L>, lane: usize, bytes: &[u8], position: usize) {
     absorb(bytes, position, |i, word| state.0[i][lane] ^= word);
 }
 
-/// The first bytes of one lane, at most a block. A call for the reason that [`absorb_lane`] gives.
+/// The first bytes of one lane, at most a block. A call, as [`absorb_lane`] is.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 #[inline(never)]
 fn squeeze_lane<const L: usize>(state: &Lanes<L>, lane: usize, out: &mut [u8]) {

@@ -10,8 +10,8 @@
 //!
 //! The words run ahead of the rows. A window is two runs of a fixed number of steps. A word's upper bits come from its
 //! number's top, its lower bits from the bottom. Top and bottom after a window come from the rows before it, one window
-//! late, so that no step waits for a row. Tops only decide which number counts as the larger: a wrong top leaves both
-//! numbers with one sign, which is noticed and mended, and delays the end. Bottoms are exact.
+//! late, so that no step waits for a row. Bottoms are exact. Tops only decide which number counts as the larger. After
+//! a wrong top both numbers have the same sign; then one is negated, and the end comes later.
 
 use core::arch::x86_64::*;
 
@@ -33,7 +33,7 @@ const DIGIT: u32 = 46;
 /// Least shifts of a window; its matrix is scaled up if needed. After this many, the rest of a lane's sum is so small
 /// that a number's digits end with the number, without endless sign digits.
 const LEAST: u32 = DIGIT + 3;
-/// Bits that a matrix's entries are moved up for the sums of tops: they have fewer than `DIGIT`.
+/// Entries of a matrix have at most `DIGIT` bits. For the sums of tops they are moved up by this many.
 const SPARE: u32 = 63 - DIGIT;
 /// Bits of a cofactor, at most, so that it and its sign are in the lowest 11 limbs.
 const ROOM: u32 = 700;
@@ -91,7 +91,7 @@ pub(super) fn invert<const M: usize>(a: &[u64; 8], b: &[u64; 8]) -> Option<Inver
         let mut m = first;
         // The middle: tops of 40 bits suffice, and a multiplication has room for no more.
         let (t0, t1) = first.values(high.0 >> 24, high.1 >> 24);
-        // Signs that do not differ are wrong: a word was too far from its number, and the window ends here.
+        // Two equal signs mean that a word was too far from its number: the window ends here.
         if ((t0 ^ t1) as i64) < 0 {
             let signs = (sign(t0), sign(t1));
             let size = (signed(t0, signs.0), signed(t1, signs.1));
@@ -108,14 +108,14 @@ pub(super) fn invert<const M: usize>(a: &[u64; 8], b: &[u64; 8]) -> Option<Inver
         if few && m.shift >= DIGIT - 1 {
             m = first;
         }
-        // Equal words of numbers that are not equal lengthen a row without a shift.
+        // Where words are equal and their numbers are not, a row grows without a shift.
         if few && m.size() >> DIGIT != 0 {
             return None;
         }
         // The window's end, from the rows before it.
         let at = exponent + 2;
         let (p, q) = (stored[0].top(at), stored[1].top(at));
-        // Bits above the word that a window's sum usually has are enough for the next run.
+        // The upper word of a sum has bits enough for the next run.
         let sum = |f: u64, g: u64| {
             let wide = |f: u64, p: i64| i128::from((f << SPARE) as i64) * i128::from(p);
             let t = wide(f, p).wrapping_add(wide(g, q));
@@ -182,7 +182,7 @@ pub(super) fn invert<const M: usize>(a: &[u64; 8], b: &[u64; 8]) -> Option<Inver
         }
         window += 1;
         if signs.0 == signs.1 {
-            // A wrong word made a number negative. One changes its sign.
+            // A wrong top: the second number and its cofactor are negated.
             let other = minus(load(&stored[1]));
             store(other, &mut stored[1]);
             y = biased(other);
